@@ -1,0 +1,44 @@
+"""Frames in and out: whatever speaks the Arrow C stream comes in, and three kinds go out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stirred.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def as_polars(frame: object, field: str = "frame") -> pl.DataFrame:
+    """Read a Polars, pandas, PyArrow or DuckDB table, or anything with ``__arrow_c_stream__``."""
+    import polars as pl
+
+    if isinstance(frame, pl.DataFrame):
+        return frame
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pl.DataFrame(frame)
+    raise InputError(
+        "this object is not a table",
+        field=field,
+        expected="a Polars, pandas, PyArrow or DuckDB table (anything with __arrow_c_stream__)",
+        hint="Read the file first, for example with polars.read_parquet.",
+    )
+
+
+class Tabular:
+    """A result that is a table: the subclass says how as Polars, the rest follows."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """The result as a Polars data frame."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """The result as a PyArrow table."""
+        return self.to_polars().to_arrow()
+
+    def to_pandas(self) -> Any:
+        """The result as a pandas data frame (pandas must be installed)."""
+        return self.to_polars().to_pandas()

@@ -1,0 +1,216 @@
+"""Budget: how much protection loss is allowed, exactly, with its parametrisation in the type.
+
+A number is not a budget. zCDP is published as rho squared by some and as rho by others; the type says
+which, and :meth:`Budget.linear` gives the number that multiplies a distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from stirred.errors import InvalidBudget, ParametrisationMissing, StirredError
+from stirred.spec.block import Block
+from stirred.spec.exact import ZERO, Exact
+
+Parametrisation = Literal["epsilon", "rho", "rho_squared", "mu", "loss", "epsilon_of_delta", "tradeoff"]
+
+LETTER = {
+    "epsilon": ("ε", r"\varepsilon"),
+    "rho": ("ρ", r"\rho"),
+    "rho_squared": ("ρ", r"\rho"),
+    "mu": ("μ", r"\mu"),
+    "loss": ("L", "L"),
+    "epsilon_of_delta": ("ε(δ)", r"\varepsilon(\delta)"),
+    "tradeoff": ("f", "f"),
+}
+
+_SHOWN = {"rho_squared": "ρ²"}
+
+
+class Budget(Block):
+    """A protection loss budget.
+
+    ``amounts`` has one number for a constant budget, or one for each universe in the order in which
+    the multiverse lists them. ``rule`` states the policy by which the amount follows from the universe;
+    the policy may always be published (Corollary A.2.2). ``curve`` holds (delta, epsilon) or
+    (level, type-II error) pairs.
+
+    Examples
+    --------
+    >>> Budget.zcdp(rho_squared="15.29").linear()
+    Exact('1/10*sqrt(1529)')
+    >>> print(Budget.epsilon("ln(3)"))
+    ε = 1.0987
+    """
+
+    parametrisation: Parametrisation
+    amounts: tuple[Exact, ...] = ()
+    rule: str = ""
+    curve: tuple[tuple[Exact, Exact], ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _explain(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping) or "parametrisation" not in fields:
+            raise ParametrisationMissing(
+                "a bare number is not a budget",
+                field="budget.parametrisation",
+                expected="epsilon, rho, rho_squared, mu, loss, epsilon_of_delta or tradeoff",
+                hint="Use Budget.epsilon(...), Budget.zcdp(rho_squared=...) or Budget.gdp(mu=...).",
+            )
+        checked = dict(fields)
+        checked["amounts"] = tuple(_amount(value) for value in fields.get("amounts", ()))
+        return checked
+
+    @model_validator(mode="after")
+    def _non_negative(self) -> Self:
+        is_curve = self.parametrisation in {"epsilon_of_delta", "tradeoff"}
+        if is_curve == bool(self.amounts) or is_curve != bool(self.curve):
+            raise ValueError("a curve for epsilon_of_delta and tradeoff, amounts for all else")
+        if any(value < ZERO for pair in self.curve for value in pair):
+            raise ValueError("a curve of non-negative numbers")
+        return self
+
+    @classmethod
+    def epsilon(cls, value: object, rule: str = "") -> Self:
+        """For D_Mult, its delta-approximation, Renyi divergence and the density ratio."""
+        return cls(parametrisation="epsilon", amounts=(_amount(value),), rule=rule)
+
+    @classmethod
+    def zcdp(cls, *, rho_squared: object = None, rho: object = None) -> Self:
+        """For D_NoR: give either rho squared (the published number) or rho, by name."""
+        if (rho_squared is None) == (rho is None):
+            raise ParametrisationMissing(
+                "zCDP has two parametrisations",
+                field="budget.parametrisation",
+                expected="exactly one of rho_squared= and rho=",
+                hint="Published zCDP budgets (2.63, 15.29) are rho squared here.",
+            )
+        if rho is not None:
+            return cls(parametrisation="rho", amounts=(_amount(rho),))
+        return cls(parametrisation="rho_squared", amounts=(_amount(rho_squared),))
+
+    @classmethod
+    def gdp(cls, *, mu: object) -> Self:
+        """For Gaussian DP."""
+        return cls(parametrisation="mu", amounts=(_amount(mu),))
+
+    @classmethod
+    def loss(cls, value: object) -> Self:
+        """For total variation, Hellinger, Kullback-Leibler, chi-squared and other divergences."""
+        return cls(parametrisation="loss", amounts=(_amount(value),))
+
+    @classmethod
+    def by_universe(cls, parametrisation: Parametrisation, values: Iterable[object]) -> Self:
+        """One amount for each universe of a finite multiverse."""
+        return cls(parametrisation=parametrisation, amounts=tuple(map(_amount, values)))
+
+    @classmethod
+    def of_delta(cls, curve: Mapping[object, object]) -> Self:
+        """A curve: for each delta its epsilon."""
+        pairs = sorted((Exact.of(d), Exact.of(e)) for d, e in curve.items())
+        return cls(parametrisation="epsilon_of_delta", curve=tuple(pairs))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether one amount holds in every universe."""
+        return len(self.amounts) == 1
+
+    @property
+    def amount(self) -> Exact:
+        """The constant amount, in the budget's own parametrisation."""
+        if not self.is_constant:
+            raise InvalidBudget(
+                "this budget is not a single number",
+                field="budget",
+                expected="a constant budget",
+                hint="Ask for linear(universe=...) or read the curve.",
+            )
+        return self.amounts[0]
+
+    def linear(self, universe: int = 0) -> Exact:
+        """The number that multiplies a distance in D_Pr <= budget * d: rho where rho squared is given."""
+        if not self.amounts:
+            raise InvalidBudget(
+                "a curve has no single number",
+                field="budget",
+                expected="a constant budget or one amount for each universe",
+                hint="Curves go with neighbour premetrics only; read budget.curve.",
+            )
+        value = self.amounts[0 if self.is_constant else universe]
+        if self.parametrisation != "rho_squared" or value.is_infinite:
+            return value
+        square = value.rational
+        if square is None:
+            return Exact.sqrt(value.rounded_up())
+        return Exact.sqrt(square)
+
+    def scaled(self, factor: Fraction | int) -> Budget:
+        """The budget whose linear number is so many times larger."""
+        scale = Fraction(factor)
+        power = scale**2 if self.parametrisation == "rho_squared" else scale
+        amounts = tuple(a if a.is_infinite else a * power for a in self.amounts)
+        return Budget(parametrisation=self.parametrisation, amounts=amounts, rule=self.rule)
+
+    def same_units(self, other: Budget) -> bool:
+        """Whether the two linear numbers are in one currency."""
+        zcdp = {"rho", "rho_squared"}
+        return self.parametrisation == other.parametrisation or (
+            self.parametrisation in zcdp and other.parametrisation in zcdp
+        )
+
+    def __str__(self) -> str:
+        letter = _SHOWN.get(self.parametrisation, LETTER[self.parametrisation][0])
+        if self.curve:
+            return f"{letter}: a curve of {len(self.curve)} points"
+        if self.is_constant:
+            return f"{letter} = {shown(self.amount)}"
+        low, high = min(self.amounts), max(self.amounts)
+        return f"{letter} from {shown(low)} to {shown(high)}, by universe"
+
+    @property
+    def latex(self) -> str:
+        """LaTeX text of the budget."""
+        letter = LETTER[self.parametrisation][1]
+        letter = letter + "^2" if self.parametrisation == "rho_squared" else letter
+        if not self.is_constant:
+            return letter + r"_{\mathcal{D}}"
+        value = self.amount
+        text = r"\infty" if value.is_infinite else shown(value)
+        return f"{letter} = {text}"
+
+    def nominal(self) -> str:
+        """The budget with the reminder that it means nothing without its flavor."""
+        return f"{self} (nominal: relative to the other four building blocks)"
+
+
+def shown(value: Exact, places: int = 4) -> str:
+    """An amount for people: exact where it fits, otherwise rounded up."""
+    if value.is_infinite:
+        return "∞"
+    text = value.rounded(places, up=True)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _amount(value: object) -> Exact:
+    try:
+        amount = Exact.of(value)
+    except StirredError:
+        raise InvalidBudget(
+            "the budget is not a number",
+            field="budget.amounts",
+            expected="a non-negative exact number: 15.29, 1/3, ln(3/2), sqrt(2) or inf (never NaN)",
+            hint="Budgets are exact; write them as text or as fractions.",
+        ) from None
+    if amount < ZERO:
+        raise InvalidBudget(
+            "the budget is negative",
+            field="budget.amounts",
+            expected="a number of at least zero",
+            hint="A budget bounds a divergence, which is never negative.",
+        )
+    return amount

@@ -1,0 +1,212 @@
+"""The spec card: a specification in plain language, for people who decide and people who are counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stirred.interchange import Tabular
+from stirred.spec.budget import shown
+from stirred.spec.exact import Exact
+from stirred.spec.input_premetric import Hamming, HammingUnordered
+from stirred.spec.multiverse import declared_invariants
+from stirred.spec.output_premetric import Approximate, Coarsened, Multiplicative, NormalisedRenyi
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stirred.spec.specification import Specification
+
+_STANDING = {
+    "proved": "Proved: a theorem gives this guarantee for the mechanism.",
+    "enumerated": "Computed by enumerating every case of a small universe.",
+    "published": "As published by others; not derived here.",
+    "uncertified": "UNCERTIFIED: no proof stands behind this guarantee.",
+    "unstated": "Not stated.",
+}
+
+ODDS_SHOWN_BELOW = 12
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Card(Tabular):
+    """The five questions, and what is not protected."""
+
+    statement: str
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def of(cls, specification: Specification) -> Card:
+        """Write the card of a specification."""
+        lines = (
+            Line("Who is eligible for protection?", _eligible(specification)),
+            Line("What is published exactly?", _exact(specification)),
+            Line("Where does protection extend to?", _extent(specification)),
+            Line("What is the protection unit?", _unit(specification)),
+            Line("How is a change of output measured?", _measure(specification)),
+            Line("How much protection loss is allowed?", _amount(specification)),
+            Line("What does that number mean here?", _meaning(specification)),
+            Line("What is not protected?", _unprotected(specification)),
+            Line("What does it rest on?", _standing(specification)),
+        )
+        return cls(str(specification), lines)
+
+    def __str__(self) -> str:
+        parts = [self.statement, ""]
+        for line in self.lines:
+            parts += [line.question, f"    {line.answer}", ""]
+        return "\n".join(parts)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Questions and answers."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "question": [line.question for line in self.lines],
+                "answer": [line.answer for line in self.lines],
+            }
+        )
+
+    def to_markdown(self) -> str:
+        """The card as a Markdown list."""
+        body = "\n".join(f"- **{line.question}** {line.answer}" for line in self.lines)
+        return f"**{self.statement}**\n\n{body}\n"
+
+
+def _eligible(s: Specification) -> str:
+    what = s.domain.meaning or f"the data sets of {s.domain.name}"
+    return f"{_capital(what)}, as they stand at this stage of their life: {s.domain.stage}."
+
+
+def _exact(s: Specification) -> str:
+    invariants = declared_invariants(s.multiverse)
+    if invariants is None:
+        return f"Whatever is constant on each universe: {s.multiverse.sentence()}."
+    if not invariants:
+        return "Nothing: no statistic is kept exact by this guarantee."
+    listed = "; ".join(f"({i}) {c.sentence()}" for i, c in enumerate(invariants, 1))
+    return (
+        f"{listed}. These may be published without noise and cost nothing against the budget, "
+        "because the budget does not cover them."
+    )
+
+
+def _extent(s: Specification) -> str:
+    invariants = declared_invariants(s.multiverse)
+    size = " Data sets of different size are not compared." if _sizes_known(s.input_premetric) else ""
+    if invariants == ():
+        return f"To every pair of possible data sets.{size}"
+    if invariants is None:
+        return f"Only to {s.multiverse.sentence()}.{size}"
+    return (
+        "Only to pairs of data sets that agree on everything that is published exactly. "
+        f"Someone whose answer could be worked out from the exact statistics is not protected by it.{size}"
+    )
+
+
+def _sizes_known(premetric: Any) -> bool:
+    """Whether the distance is infinite across sizes, a hidden invariant (A.3.3 of the thesis)."""
+    replaces = getattr(premetric, "relation", "").startswith("replace")
+    return replaces or isinstance(premetric, Hamming | HammingUnordered)
+
+
+def _unit(s: Specification) -> str:
+    return f"The {s.input_premetric.unit}. A change of one unit means that {s.input_premetric.sentence()}."
+
+
+def _measure(s: Specification) -> str:
+    return f"{_capital(s.output_premetric.sentence())} ({s.output_premetric.symbol})."
+
+
+def _amount(s: Specification) -> str:
+    text = f"{s.budget}"
+    if not s.budget.curve and s.budget.is_constant and s.budget.amount.rational is None:
+        text += f" (exactly {s.budget.amount}, shown rounded up)"
+    if s.budget.rule:
+        text += f". Policy: {s.budget.rule}"
+    return text + "."
+
+
+def _meaning(s: Specification) -> str:
+    warning = (
+        " The number is nominal: it is relative to the exact statistics, the unit and the measure above, "
+        "and cannot be compared with a number from another kind of guarantee."
+    )
+    if s.budget.curve or not s.budget.is_constant:
+        return "It differs from case to case; see the budget." + warning
+    value = s.budget.linear()
+    if value.is_infinite:
+        return "Nothing is promised: the budget is infinite." + warning
+    unit = s.input_premetric.unit
+    if isinstance(s.output_premetric, Multiplicative | Approximate):
+        bound = _odds(value)
+        caveat = " (apart from the probability delta)" if isinstance(s.output_premetric, Approximate) else ""
+        agree = "" if declared_invariants(s.multiverse) == () else " and agree on the exact statistics"
+        return (
+            "Whatever is released, and whoever looks at it: it can multiply the odds between two data sets "
+            f"that differ in one {unit}{agree} by at most {bound}{caveat}, and again by as much for every "
+            f"further {unit} in which they differ." + warning
+        )
+    if isinstance(s.output_premetric, NormalisedRenyi):
+        return (
+            f"One changed {unit} is as hard to see as a shift of {shown(_root_two(value), 2)} standard "
+            "deviations of Gaussian noise." + warning
+        )
+    return f"The measured change for one {unit} is at most {shown(value)}." + warning
+
+
+def _odds(value: Exact) -> str:
+    if value.float_up() < ODDS_SHOWN_BELOW:
+        return f"a factor of {_ceil_text(math.exp(value.float_up()))}"
+    exponent = math.ceil(value.float_up() / math.log(10) * 10) / 10
+    return f"a factor of about 10 to the {exponent:.1f}, which on its own rules out almost nothing"
+
+
+def _ceil_text(number: float) -> str:
+    return f"{math.ceil(number * 100) / 100:,.2f}"
+
+
+def _root_two(value: Exact) -> Exact:
+    square = value.square
+    return Exact.sqrt(2 * square) if square is not None else Exact.computed(1.4142135623731 * float(value))
+
+
+def _unprotected(s: Specification) -> str:
+    items = []
+    if declared_invariants(s.multiverse) != ():
+        items.append("whatever follows from the exact statistics alone")
+    if s.input_premetric.flags.neighbour_valued:
+        items.append(f"changes of more than one {s.input_premetric.unit}")
+    else:
+        items.append(f"groups: k units together have k times the budget of one {s.input_premetric.unit}")
+    items.append(f"anything that happened to the data before the stage '{s.domain.stage}'")
+    items.append("what can be inferred about a person from others, without their own data")
+    if isinstance(s.output_premetric, Coarsened):
+        items.append(f"events that the measure leaves out ({s.output_premetric.reason})")
+    return _capital("; ".join(items)) + "."
+
+
+def _standing(s: Specification) -> str:
+    text = _STANDING[s.standing]
+    if s.assumptions:
+        text += " Assumes: " + "; ".join(s.assumptions) + "."
+    return text
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def lines_of(card: Any) -> list[dict[str, str]]:
+    """The card as plain data."""
+    return [{"question": line.question, "answer": line.answer} for line in card.lines]

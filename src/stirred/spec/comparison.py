@@ -1,0 +1,363 @@
+"""Comparison of specifications: block by block, and overall, with the theorem used.
+
+A is stronger than B when every mechanism that satisfies A satisfies B (Definition 2.4.9). Budgets are
+ranked only within one flavor: across flavors they are in different currencies. On finite domains with
+D_Mult or D_NoR the answer is exact, by the normal form, and "not stronger" carries a witness mechanism.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from stirred.errors import NotComputable
+from stirred.interchange import Tabular
+from stirred.spec.bounds import bounds
+from stirred.spec.exact import Exact
+from stirred.spec.extended import product
+from stirred.spec.mechanism import FiniteMechanism
+from stirred.spec.multiverse import refines
+from stirred.spec.normal_form import all_constraints, explicit_constraints
+from stirred.spec.output_order import demands_more, linear_factor
+from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.specification import Specification
+from stirred.spec.witness import witness
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Order(StrEnum):
+    """How the first compares with the second."""
+
+    STRONGER = "stronger"
+    WEAKER = "weaker"
+    EQUIVALENT = "equivalent"
+    INCOMPARABLE = "incomparable"
+    UNDECIDED = "undecided"
+
+    @property
+    def reversed(self) -> Order:
+        """The same verdict seen from the other side."""
+        return {Order.STRONGER: Order.WEAKER, Order.WEAKER: Order.STRONGER}.get(self, self)
+
+
+@dataclass(frozen=True)
+class BlockVerdict:
+    """How one block of the first specification compares with the same block of the second."""
+
+    block: str
+    order: Order
+    reason: str
+    theorem: str
+
+
+@dataclass(frozen=True)
+class NotStronger:
+    """Why one specification does not imply the other: a pair, and a mechanism where one was built."""
+
+    pair: tuple[Any, Any]
+    reachable: Exact
+    allowed: Exact
+    mechanism: FiniteMechanism | None
+
+
+@dataclass(frozen=True)
+class Comparison(Tabular):
+    """The verdict on two specifications."""
+
+    first: Specification
+    second: Specification
+    overall: Order
+    reason: str
+    blocks: tuple[BlockVerdict, ...]
+    exact: bool
+    budgets_ranked: bool
+    first_not_stronger: NotStronger | None = None
+    second_not_stronger: NotStronger | None = None
+
+    @property
+    def flavor_order(self) -> Order:
+        """How the flavors compare, whatever the budgets: every block must point the same way."""
+        orders = {b.order for b in self.blocks if b.block != "budget"}
+        if orders & {Order.INCOMPARABLE, Order.UNDECIDED}:
+            return Order.INCOMPARABLE if Order.INCOMPARABLE in orders else Order.UNDECIDED
+        return _order(Order.WEAKER not in orders, Order.STRONGER not in orders)
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """Names of the blocks that are not equivalent."""
+        return tuple(b.block for b in self.blocks if b.order != Order.EQUIVALENT)
+
+    def sentence(self) -> str:
+        """The verdict in one or two sentences."""
+        text = f"The first specification is {self.overall} to the second: {self.reason}."
+        if self.overall in {Order.STRONGER, Order.WEAKER}:
+            text = f"The first specification is {self.overall} than the second: {self.reason}."
+        if self.overall == Order.INCOMPARABLE and self.flavor_order in {
+            Order.STRONGER,
+            Order.WEAKER,
+        }:
+            text += f" As flavors, at one and the same budget, the first would be {self.flavor_order}."
+        if not self.budgets_ranked:
+            text += (
+                f" The budgets ({self.first.budget} and {self.second.budget}) are nominal, belong to "
+                "different flavors, and are not ranked."
+            )
+        return text
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a block."""
+        import polars as pl
+
+        rows = [
+            {"block": b.block, "order": str(b.order), "reason": b.reason, "theorem": b.theorem}
+            for b in self.blocks
+        ]
+        return pl.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        table: str = self.to_polars()._repr_html_()
+        return f"<p>{self.sentence()}</p>{table}"
+
+
+def compare(first: Specification, second: Specification) -> Comparison:
+    """Compare two specifications block by block and overall."""
+    blocks = [_domains(first, second)]
+    if blocks[0].order == Order.EQUIVALENT:
+        blocks += [
+            _multiverses(first, second),
+            _input_premetrics(first, second),
+            _output_premetrics(first, second),
+        ]
+    same_flavor = len(blocks) == 4 and all(b.order == Order.EQUIVALENT for b in blocks)
+    blocks.append(_budgets(first, second, same_flavor))
+    if blocks[0].order != Order.EQUIVALENT:
+        return Comparison(
+            first,
+            second,
+            Order.INCOMPARABLE,
+            "the domains are different sets, so no mechanism has both as its domain",
+            tuple(blocks),
+            exact=False,
+            budgets_ranked=False,
+        )
+    if _decidable(first, second):
+        return _exactly(first, second, tuple(blocks), same_flavor)
+    return _by_theorems(first, second, tuple(blocks), same_flavor)
+
+
+def _domains(first: Specification, second: Specification) -> BlockVerdict:
+    if first.domain == second.domain:
+        return BlockVerdict("domain", Order.EQUIVALENT, "the same domain", "Remark 2.4.7")
+    text = f"{first.domain.name} ({first.domain.stage}) and {second.domain.name} ({second.domain.stage})"
+    return BlockVerdict("domain", Order.INCOMPARABLE, f"different domains: {text}", "Remark 2.4.7")
+
+
+def _multiverses(first: Specification, second: Specification) -> BlockVerdict:
+    theorem = "Proposition 3 (Bailie, Gong, Meng); 2.4.13 of the thesis"
+    forward = refines(first.multiverse, second.multiverse, first.domain)
+    backward = refines(second.multiverse, first.multiverse, first.domain)
+    if forward is None or backward is None:
+        order, reason = Order.UNDECIDED, "at least one multiverse is only described"
+    elif forward and backward:
+        order, reason = Order.EQUIVALENT, "the same universes"
+    elif forward:
+        order, reason = Order.WEAKER, "more is invariant in the first, so fewer pairs are protected"
+    elif backward:
+        order, reason = (
+            Order.STRONGER,
+            "less is invariant in the first, so more pairs are protected",
+        )
+    else:
+        order, reason = Order.INCOMPARABLE, "the invariants of neither contain those of the other"
+    return BlockVerdict("multiverse", order, reason, theorem)
+
+
+def _input_premetrics(first: Specification, second: Specification) -> BlockVerdict:
+    theorem = "Proposition 2.4.15"
+    found = bounds(first.input_premetric, second.input_premetric, first.domain)
+    names = f"{first.input_premetric.symbol} and {second.input_premetric.symbol}"
+    if found is None:
+        units = {first.input_premetric.unit, second.input_premetric.unit}
+        reason = (
+            f"the protection units differ ({' and '.join(sorted(units))}) and no bound between "
+            f"{names} holds without assumptions on how units contain each other"
+            if len(units) > 1
+            else f"no bound between {names} is known"
+        )
+        order = Order.INCOMPARABLE if len(units) > 1 else Order.UNDECIDED
+        return BlockVerdict("input_premetric", order, reason, theorem)
+    one = Exact.of(1)
+    below, above = found.lower >= one, found.upper <= one
+    order = {
+        (True, True): Order.EQUIVALENT,
+        (True, False): Order.STRONGER,
+        (False, True): Order.WEAKER,
+        (False, False): Order.INCOMPARABLE,
+    }[below, above]
+    return BlockVerdict("input_premetric", order, f"{names}: {found.reason}", theorem)
+
+
+def _output_premetrics(first: Specification, second: Specification) -> BlockVerdict:
+    a, b = first.output_premetric, second.output_premetric
+    theorem = "section 2.4.5 of the thesis; Bun and Steinke 2016"
+    if a == b:
+        return BlockVerdict("output_premetric", Order.EQUIVALENT, f"both {a.symbol}", theorem)
+    if isinstance(a, Coarsened) or isinstance(b, Coarsened):
+        reason = "one of them looks at fewer events: a coarsened event algebra only weakens (R23)"
+        base = a.base if isinstance(a, Coarsened) else a
+        other = b.base if isinstance(b, Coarsened) else b
+        order = Order.UNDECIDED
+        if base == other:
+            order = Order.WEAKER if isinstance(a, Coarsened) else Order.STRONGER
+        return BlockVerdict("output_premetric", order, reason, "R23")
+    forward, backward = demands_more(a, b), demands_more(b, a)
+    if forward:
+        order, reason = Order.STRONGER, f"{a.symbol} demands more than {b.symbol}"
+    elif backward:
+        order, reason = Order.WEAKER, f"{b.symbol} demands more than {a.symbol}"
+    else:
+        order, reason = Order.UNDECIDED, f"no order between {a.symbol} and {b.symbol} is known"
+    return BlockVerdict("output_premetric", order, reason, theorem)
+
+
+def _budgets(first: Specification, second: Specification, same_flavor: bool) -> BlockVerdict:
+    theorem = "section 2.4.6 of the thesis"
+    if not same_flavor:
+        reason = "not ranked: the flavors differ, so the numbers are in different currencies"
+        return BlockVerdict("budget", Order.INCOMPARABLE, reason, theorem)
+    order = _pointwise(first, second)
+    words = {
+        Order.STRONGER: "smaller",
+        Order.WEAKER: "larger",
+        Order.EQUIVALENT: "equal",
+        Order.INCOMPARABLE: "smaller in some universes and larger in others",
+        Order.UNDECIDED: "not both constant, and no universe by universe comparison is possible",
+    }
+    return BlockVerdict("budget", order, f"the first budget is {words[order]}", theorem)
+
+
+def _pointwise(first: Specification, second: Specification) -> Order:
+    a, b = first.budget, second.budget
+    if a.curve or b.curve:
+        return Order.EQUIVALENT if a == b else Order.UNDECIDED
+    if not (a.is_constant and b.is_constant) and first.multiverse != second.multiverse:
+        return Order.UNDECIDED
+    indices = range(max(len(a.amounts), len(b.amounts)))
+    pairs = [(a.linear(i), b.linear(i)) for i in indices]
+    below, above = all(x <= y for x, y in pairs), all(x >= y for x, y in pairs)
+    return _order(below, above)
+
+
+def _order(forward: bool, backward: bool) -> Order:
+    return {
+        (True, True): Order.EQUIVALENT,
+        (True, False): Order.STRONGER,
+        (False, True): Order.WEAKER,
+        (False, False): Order.INCOMPARABLE,
+    }[forward, backward]
+
+
+def _decidable(first: Specification, second: Specification) -> bool:
+    exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
+    same = first.output_premetric == second.output_premetric
+    return exact and same and first.is_finite and second.is_finite
+
+
+def _exactly(
+    first: Specification, second: Specification, blocks: tuple[BlockVerdict, ...], same_flavor: bool
+) -> Comparison:
+    one, two = not_stronger(first, second), not_stronger(second, first)
+    overall = _order(one is None, two is None)
+    reason = {
+        Order.STRONGER: "every constraint of the second is implied by the first, and not the reverse",
+        Order.WEAKER: "every constraint of the first is implied by the second, and not the reverse",
+        Order.EQUIVALENT: "both make the same constraints, explicit and implied",
+        Order.INCOMPARABLE: "each allows a mechanism that the other forbids",
+    }[overall]
+    return Comparison(
+        first,
+        second,
+        overall,
+        f"{reason} (normal form, exact)",
+        blocks,
+        exact=True,
+        budgets_ranked=same_flavor,
+        first_not_stronger=one,
+        second_not_stronger=two,
+    )
+
+
+def not_stronger(first: Specification, second: Specification) -> NotStronger | None:
+    """The pair at which the first allows most beyond the second, with a witness; ``None`` if stronger."""
+    full, explicit = all_constraints(first), explicit_constraints(second)
+    points = first.domain.enumerate()
+    pairs = [(i, j) for i in range(len(points)) for j in range(len(points)) if full[i][j] > explicit[i][j]]
+    if not pairs:
+        return None
+    i, j = min(pairs, key=lambda ij: _tightness(full[ij[0]][ij[1]], explicit[ij[0]][ij[1]]))
+    try:
+        mechanism = witness(first, second, full, i, j, explicit[i][j])
+    except NotComputable:
+        mechanism = None
+    return NotStronger((points[i], points[j]), full[i][j], explicit[i][j], mechanism)
+
+
+def _tightness(reachable: Exact, allowed: Exact) -> tuple[float, float]:
+    """Small for pairs with a wide relative gap and a small bound: the easiest to witness."""
+    top = float(allowed) + 1 if reachable.is_infinite else float(reachable)
+    return (float(allowed) / top, float(allowed))
+
+
+def _by_theorems(
+    first: Specification, second: Specification, blocks: tuple[BlockVerdict, ...], same_flavor: bool
+) -> Comparison:
+    forward, backward = _implies(first, second), _implies(second, first)
+    undecided = [b.block for b in blocks if b.order == Order.UNDECIDED]
+    named = ", ".join(b.block.replace("_", " ") for b in blocks if b.order != Order.EQUIVALENT)
+    if forward or backward:
+        overall = _order(forward is not None, backward is not None)
+        reason = forward or backward or ""
+    elif undecided:
+        overall = Order.UNDECIDED
+        reason = f"nothing is known of: {', '.join(undecided)}"
+    else:
+        overall = Order.INCOMPARABLE
+        reason = f"they differ in {named}, and no theorem lets one imply the other"
+    return Comparison(first, second, overall, reason, blocks, exact=False, budgets_ranked=same_flavor)
+
+
+def _implies(first: Specification, second: Specification) -> str | None:
+    """The chain of theorems by which the first implies the second, if there is one."""
+    if not refines(second.multiverse, first.multiverse, first.domain):
+        return None
+    found = bounds(first.input_premetric, second.input_premetric, first.domain, second.multiverse)
+    factor = linear_factor(first.output_premetric, second.output_premetric)
+    if found is None or factor is None or found.lower.is_zero:
+        return None
+    if first.budget.curve or second.budget.curve:
+        same = first.budget == second.budget and found.lower >= Exact.of(1)
+        return "the same curve, more pairs" if same else None
+    if not (first.budget.is_constant and second.budget.is_constant):
+        return None
+    scale = Exact.of(1) if found.lower.is_infinite else found.lower
+    offered, wanted = first.budget.linear(), second.budget.linear()
+    if wanted.is_infinite or _scaled_at_most(offered, factor[0], wanted, scale):
+        return (
+            "its universes contain those of the second (Proposition 3), "
+            f"its distances bound the second's (2.4.15: {found.reason}), "
+            f"and {factor[1]}"
+        )
+    return None
+
+
+def _scaled_at_most(offered: Exact, factor: Exact, wanted: Exact, scale: Exact) -> bool:
+    """Whether offered * factor <= wanted * scale; what has no exact form is rounded against the claim."""
+    if offered.is_infinite:
+        return False
+    try:
+        return product(offered, factor) <= product(wanted, scale)
+    except NotComputable:
+        return product(Exact(offered.rounded_up()), factor) <= product(wanted, scale)

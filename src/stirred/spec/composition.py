@@ -1,0 +1,358 @@
+"""Composition: what several releases promise together, and what post-processing may read.
+
+Specifications of one domain and one output premetric are first brought to their meet: universes are
+intersected and the larger distance is kept, under which each keeps its budget (R32 of our digest, from
+Propositions 2.4.13 and 2.4.15). Then the budgets compose by the output premetric's own law. All of it
+needs fresh, independent seeds; otherwise the joint law must be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Literal
+
+from stirred.errors import InputError, NonFreshSeeds, NotImplied
+from stirred.spec.bounds import bounds
+from stirred.spec.budget import Budget
+from stirred.spec.domain import require_same
+from stirred.spec.exact import INFINITY, ZERO, Exact
+from stirred.spec.extended import infimum
+from stirred.spec.input_premetric import HammingUnordered, Maximum, SymmetricDifference
+from stirred.spec.mechanism import FiniteMechanism, protection_loss
+from stirred.spec.multiverse import Explicit, conditions_on, intersect, refines
+from stirred.spec.output_premetric import (
+    Approximate,
+    GaussianTradeOff,
+    Multiplicative,
+    NormalisedRenyi,
+    Renyi,
+)
+from stirred.spec.specification import Flavor, Specification
+
+Order = Literal["sequential", "adaptive", "concurrent"]
+Seeds = Literal["fresh", "shared"]
+
+_ADAPTIVE = (Multiplicative, Approximate, NormalisedRenyi, Renyi, GaussianTradeOff)
+
+
+def meet(first: Flavor, second: Flavor) -> Flavor:
+    """The flavor under which mechanisms of both keep their budgets (R32).
+
+    Both flavors must have the same domain and output premetric. Where one distance bounds the other it
+    is kept; otherwise the maximum of the two is the new distance.
+    """
+    require_same(first.domain, second.domain, "compose")
+    if not _same_measure(first.output_premetric, second.output_premetric):
+        raise NotImplied(
+            f"{first.output_premetric.symbol} and {second.output_premetric.symbol} do not compose",
+            field="output_premetric",
+            expected="the same output premetric in every part",
+            hint="Convert to a common one first, for example pure DP to zCDP (stirred.spec.convert).",
+        )
+    return Flavor(
+        domain=first.domain,
+        multiverse=intersect(first.multiverse, second.multiverse),
+        input_premetric=_larger(first, second),
+        output_premetric=first.output_premetric,
+    )
+
+
+def compose(
+    *parts: Specification,
+    order: Order = "sequential",
+    seeds: Seeds = "fresh",
+    joint: FiniteMechanism | None = None,
+    under: Flavor | None = None,
+    reads: Iterable[Any] = (),
+) -> Specification:
+    """The specification of several releases together.
+
+    Parameters
+    ----------
+    parts
+        Specifications with the same domain and output premetric.
+    order
+        Whether later mechanisms are fixed in advance, chosen after seeing earlier outputs, or run
+        interleaved with them.
+    seeds
+        ``"fresh"`` claims independent randomness. ``"shared"`` is refused unless ``joint`` gives the
+        mechanism of all outputs together, whose loss is then computed.
+    under
+        A flavor to state the result in; every part's guarantee must carry over to it.
+    reads
+        Invariants that the post-processing of the outputs reads from the confidential data.
+
+    Guarantee
+        The composed budget holds for the release of all outputs.
+    Assumes
+        Fresh seeds, unless the joint law is given.
+    Reference
+        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR; Vadhan and Wang
+        2021 and Lyu 2022 for concurrent composition.
+    """
+    if not parts:
+        raise InputError(
+            "there is nothing to compose",
+            field="parts",
+            expected="at least one specification",
+            hint="Pass the specifications of the releases.",
+        )
+    _refuse_unproved_order(parts, order)
+    flavor = parts[0].flavor
+    for part in parts[1:]:
+        flavor = meet(flavor, part.flavor)
+    if under is not None:
+        for part in parts:
+            _require_carries(part, under)
+        flavor = under
+    _require_conditioned(flavor, reads)
+    if seeds == "shared":
+        return _from_joint_law(flavor, parts, joint)
+    return _with_composed_budget(flavor, parts)
+
+
+def parallel(*parts: Specification, sizes_invariant: bool = False) -> Specification:
+    """Releases on the parts of a partition of the records, each record in one part.
+
+    Guarantee
+        The largest budget, where the input premetric adds over the parts (the symmetric difference), or
+        for d_HamS where the sizes of the parts are invariant. Otherwise a replacement touches two parts,
+        and the budget is that of the two largest composed.
+    Assumes
+        The part of a record is a function of the record alone, and all parts are in the same units.
+    """
+    flavor = parts[0].flavor
+    for part in parts[1:]:
+        require_same(flavor.domain, part.domain, "compose in parallel")
+        if part.flavor != flavor:
+            raise NotImplied(
+                "the parts of a parallel composition have different flavors",
+                field="parts",
+                expected="one flavor for all parts",
+                hint="Use compose, which brings different flavors to their meet.",
+            )
+    additive = isinstance(flavor.input_premetric, SymmetricDifference)
+    if isinstance(flavor.input_premetric, HammingUnordered) and not additive:
+        additive = sizes_invariant
+    elif not additive:
+        raise NotImplied(
+            f"{flavor.input_premetric.symbol} is not known to add over parts",
+            field="input_premetric",
+            expected="the symmetric difference, or d_HamS",
+            hint="Use compose: its budget is valid for any partition.",
+        )
+    ranked = sorted(parts, key=lambda part: part.budget.linear(), reverse=True)
+    if additive or len(ranked) == 1:
+        return ranked[0]
+    return _with_composed_budget(flavor, tuple(ranked[:2]))
+
+
+def post_process(specification: Specification, reads: Iterable[Any] = ()) -> Specification:
+    """The guarantee after post-processing: the same, if nothing but the outputs and invariants is read.
+
+    Reference
+        Proposition 2.5.4 of the thesis; for invariants, the mechanism that also outputs c(x) has the same
+        loss only where c is constant on every universe (T:4505-4513).
+    """
+    if not specification.output_premetric.properties.post_processing:
+        raise NotImplied(
+            f"{specification.output_premetric.symbol} is not immune to post-processing",
+            field="output_premetric",
+            expected="a functional of the trade-off function (Theorem 2.5.5)",
+            hint="State the guarantee with D_Mult, D_NoR or another immune premetric.",
+        )
+    _require_conditioned(specification.flavor, reads)
+    return specification
+
+
+def _refuse_unproved_order(parts: tuple[Specification, ...], order: Order) -> None:
+    if order == "sequential":
+        return
+    for part in parts:
+        if not isinstance(part.output_premetric, _ADAPTIVE):
+            raise NotImplied(
+                f"{order} composition is not established for {part.output_premetric.symbol}",
+                field="order",
+                expected="D_Mult, its delta-approximation, D_NoR, Renyi or Gaussian DP",
+                hint="Fix all mechanisms in advance, or convert to one of these.",
+            )
+
+
+def _same_measure(first: Any, second: Any) -> bool:
+    if isinstance(first, Approximate) and isinstance(second, Approximate):
+        return True
+    return bool(first == second)
+
+
+def _larger(first: Flavor, second: Flavor) -> Any:
+    a, b = first.input_premetric, second.input_premetric
+    if a == b:
+        return a
+    one = Exact.of(1)
+    found = bounds(a, b, first.domain)
+    if found is not None and found.lower >= one:
+        return b
+    if found is not None and found.upper <= one:
+        return a
+    flat = [p for d in (a, b) for p in (d.parts if isinstance(d, Maximum) else (d,))]
+    return Maximum(parts=tuple(dict.fromkeys(flat)))
+
+
+def _require_carries(part: Specification, under: Flavor) -> None:
+    """Refuse a target flavor to which a part's guarantee does not carry over."""
+    require_same(part.domain, under.domain, "state the result in another flavor")
+    found = bounds(part.input_premetric, under.input_premetric, under.domain, under.multiverse)
+    close = found is not None and found.lower >= Exact.of(1)
+    if not refines(under.multiverse, part.multiverse, under.domain):
+        missing = "its multiverse does not condition on all invariants of the part"
+    elif not close:
+        missing = "its distances are not known to bound those of the part"
+    elif not _same_measure(part.output_premetric, under.output_premetric):
+        missing = "its output premetric differs"
+    else:
+        return
+    raise NotImplied(
+        f"the guarantee {part.statement()} does not carry over to {under}: {missing}",
+        field="under",
+        expected="a multiverse at least as fine and a distance at least as large",
+        hint="Leave the flavor out: the meet of the parts is always valid.",
+    )
+
+
+def _require_conditioned(flavor: Flavor, reads: Iterable[Any]) -> None:
+    for invariant in reads:
+        if not conditions_on(flavor.multiverse, invariant, flavor.domain):
+            raise NotImplied(
+                f"the post-processing reads {invariant.sentence()}, "
+                "on which the multiverse does not condition",
+                field="reads",
+                expected="only invariants that are constant on every universe of the flavor",
+                hint="Add the invariant to the multiverse (and disclose it), or measure it with noise.",
+            )
+
+
+def _from_joint_law(
+    flavor: Flavor, parts: tuple[Specification, ...], joint: FiniteMechanism | None
+) -> Specification:
+    if joint is None:
+        raise NonFreshSeeds(
+            "the mechanisms share randomness, so their budgets do not compose",
+            field="seeds",
+            expected="fresh seeds, or the joint law of all outputs",
+            hint="Two mechanisms of loss zero can reveal everything together (x xor U, and U). "
+            "Pass joint= with the mechanism of all outputs, or draw fresh randomness.",
+        )
+    losses = protection_loss(joint, flavor).by_universe
+    kind = parts[0].budget.parametrisation
+    amounts = [_squared(loss) if kind == "rho_squared" else loss for loss in losses]
+    return flavor.with_budget(Budget.by_universe(kind, amounts), standing="enumerated")
+
+
+def _squared(value: Exact) -> Exact:
+    if value.is_infinite:
+        return INFINITY
+    square = value.square
+    return Exact(value.rounded_up() ** 2) if square is None else Exact(square)
+
+
+def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> Specification:
+    premetric, budgets = flavor.output_premetric, [part.budget for part in parts]
+    if any(budget.curve for budget in budgets):
+        raise NotImplied(
+            "curves are composed by an accountant, not by this rule",
+            field="budget",
+            expected="budgets that are numbers",
+            hint="Use stirred.spec.accounting (privacy loss distributions) or Gaussian DP.",
+        )
+    if isinstance(premetric, Approximate):
+        deltas = [_delta(part) for part in parts]
+        flavor = _with_output(flavor, Approximate(delta=Exact(sum(deltas, Fraction(0)))))
+    law = premetric.properties.law
+    if law == "product" and not flavor.input_premetric.flags.neighbour_valued:
+        raise NotImplied(
+            f"{premetric.symbol} composes as (1+a)(1+b) - 1, which is not linear in the distance",
+            field="input_premetric",
+            expected="a neighbour premetric",
+            hint="Restrict the specification to neighbours, or use D_NoR.",
+        )
+    if law in {"none", "tensor"}:
+        raise NotImplied(
+            f"no composition law is known for {premetric.symbol}",
+            field="output_premetric",
+            expected="an output premetric with a composition law",
+            hint="Convert to D_Mult or D_NoR before composing.",
+        )
+    flavor, columns = _aligned(flavor, parts)
+    combined = [_combine(premetric, law, budgets, column) for column in columns]
+    amounts = combined[:1] if len(set(combined)) == 1 else combined
+    kind = _common_parametrisation(premetric, budgets)
+    assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
+    return flavor.with_budget(
+        Budget.by_universe(kind, amounts),
+        assumptions=(*assumptions, "the seeds of all parts are independent"),
+        standing=_standing(parts),
+    )
+
+
+def _aligned(flavor: Flavor, parts: tuple[Specification, ...]) -> tuple[Flavor, list[tuple[Exact, ...]]]:
+    """For each universe of the meet the budget of every part there: the least that covers it."""
+    if all(part.budget.is_constant for part in parts):
+        return flavor, [tuple(part.budget.amounts[0] for part in parts)]
+    universes = flavor.multiverse.universes(flavor.domain)
+    columns = []
+    for universe in universes:
+        row = []
+        for part in parts:
+            covering = (
+                part.budget.amounts[0 if part.budget.is_constant else i]
+                for i, larger in enumerate(part.universes())
+                if universe <= larger
+            )
+            row.append(infimum(covering))
+        columns.append(tuple(row))
+    return _with_multiverse(flavor, Explicit(parts=universes)), columns
+
+
+def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exact, ...]) -> Exact:
+    if any(amount.is_infinite for amount in column):
+        return INFINITY
+    if law == "product":
+        total = Fraction(1)
+        for amount in column:
+            total *= 1 + amount.rounded_up()
+        return Exact(total - 1)
+    if law == "sum of squares":
+        squares = [
+            amount if budget.parametrisation == "rho_squared" else _squared(amount)
+            for amount, budget in zip(column, budgets, strict=True)
+        ]
+        square = sum(squares, ZERO)
+        if isinstance(premetric, NormalisedRenyi):
+            return square
+        return Exact.sqrt(square.rounded_up())
+    return sum(column, ZERO)
+
+
+def _common_parametrisation(premetric: Any, budgets: list[Budget]) -> Any:
+    if isinstance(premetric, NormalisedRenyi):
+        return "rho_squared"
+    return budgets[0].parametrisation
+
+
+def _standing(parts: tuple[Specification, ...]) -> Any:
+    ladder = ("uncertified", "unstated", "published", "enumerated", "proved")
+    return min((part.standing for part in parts), key=ladder.index)
+
+
+def _delta(part: Specification) -> Fraction:
+    assert isinstance(part.output_premetric, Approximate)
+    return part.output_premetric.mass
+
+
+def _with_output(flavor: Flavor, premetric: Any) -> Flavor:
+    return Flavor(**{**dict(flavor), "output_premetric": premetric})
+
+
+def _with_multiverse(flavor: Flavor, multiverse: Any) -> Flavor:
+    return Flavor(**{**dict(flavor), "multiverse": multiverse})

@@ -1,0 +1,90 @@
+"""Gaming audit: the same mechanism, a smaller number; which block moved.
+
+Section 4.3 of the thesis lists the ways in which a nominal budget can be cut without adding any
+protection. They are legitimate when disclosed; this audit discloses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stirred.spec.comparison import Order, compare
+from stirred.spec.output_premetric import Coarsened
+from stirred.spec.specification import Specification
+
+_MANOEUVRE = {
+    "domain": "the domain was restricted or moved downstream: fewer data sets, or a later stage, count",
+    "multiverse": "invariants were added: fewer pairs of data sets are protected",
+    "input_premetric": "the protection unit was made finer: the same person counts as several units",
+    "output_premetric": "a weaker measure of change was chosen",
+    "event_algebra": "fewer events are looked at",
+    "parametrisation": "the number is stated in another currency (rho against rho squared)",
+    "assumptions": "more is assumed",
+}
+
+
+@dataclass(frozen=True)
+class Move:
+    """A block that differs between two specifications of one mechanism."""
+
+    block: str
+    before: str
+    after: str
+    manoeuvre: str
+    direction: str
+
+
+@dataclass(frozen=True)
+class GamingAudit:
+    """What moved between two specifications of the same mechanism."""
+
+    moves: tuple[Move, ...]
+    before: str
+    after: str
+
+    def sentence(self) -> str:
+        """The audit in words."""
+        if not self.moves:
+            return f"No building block moved; the budget went from {self.before} to {self.after}."
+        blocks = ", ".join(move.block.replace("_", " ") for move in self.moves)
+        return (
+            f"Mechanism unchanged; the nominal budget moved from {self.before} to {self.after} because "
+            f"of: {blocks}."
+        )
+
+
+def gaming_audit(before: Specification, after: Specification) -> GamingAudit:
+    """Name the blocks that moved between two specifications of one mechanism."""
+    verdicts = {b.block: b for b in compare(before, after).blocks}
+    moves = []
+    for block in ("domain", "multiverse", "input_premetric", "output_premetric"):
+        one, two = getattr(before, block), getattr(after, block)
+        if one == two:
+            continue
+        order = verdicts[block].order.reversed if block in verdicts else Order.UNDECIDED
+        name = block
+        if isinstance(two, Coarsened) and not isinstance(one, Coarsened):
+            name = "event_algebra"
+        moves.append(Move(name, _text(one), _text(two), _MANOEUVRE[name], str(order)))
+    if before.budget.parametrisation != after.budget.parametrisation:
+        units = "equivalent" if before.budget.same_units(after.budget) else "incomparable"
+        moves.append(
+            Move(
+                "parametrisation",
+                before.budget.parametrisation,
+                after.budget.parametrisation,
+                _MANOEUVRE["parametrisation"],
+                units,
+            )
+        )
+    if set(after.assumptions) - set(before.assumptions):
+        added = "; ".join(a for a in after.assumptions if a not in before.assumptions)
+        moves.append(Move("assumptions", "", added, _MANOEUVRE["assumptions"], str(Order.WEAKER)))
+    return GamingAudit(tuple(moves), str(before.budget), str(after.budget))
+
+
+def _text(block: object) -> str:
+    meaning = getattr(block, "sentence", None)
+    if meaning is not None:
+        return str(meaning())
+    return f"{getattr(block, 'name', '')} ({getattr(block, 'stage', '')})"

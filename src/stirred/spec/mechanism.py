@@ -1,0 +1,231 @@
+"""Finite mechanisms: one exact output law for every point, and the protection loss they have.
+
+Definition 2.4.5 of the thesis: the protection loss of a mechanism under a flavor is, in each universe,
+the least budget with which it satisfies the specification. It belongs to the mechanism relative to the
+flavor; the budget belongs to the specification.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from stirred.errors import DomainMismatch, InputError
+from stirred.spec.distribution import Distribution, Outcome
+from stirred.spec.domain import Domain, Point
+from stirred.spec.exact import Exact
+from stirred.spec.extended import budget_bound, least_budget, supremum
+from stirred.spec.output_premetric import TradeOffCurve
+from stirred.spec.specification import Flavor, Specification
+from stirred.spec.tradeoff import TradeOff
+
+TOLERANCE = 1e-9
+
+
+class FiniteMechanism:
+    """A mechanism on a finite domain, as a table from point to output law."""
+
+    def __init__(self, domain: Domain, laws: Mapping[Point, Distribution]) -> None:
+        if set(laws) != set(domain.enumerate()):
+            raise DomainMismatch(
+                "the mechanism is not defined on exactly the points of the domain",
+                field="mechanism.laws",
+                expected=f"one law for every point of {domain.name}, and no other",
+                hint="A mechanism and its specification must have the same domain.",
+            )
+        self.domain = domain
+        self.laws = dict(laws)
+
+    @classmethod
+    def from_function(cls, domain: Domain, function: Callable[[Any], Distribution]) -> FiniteMechanism:
+        """Evaluate a function of the point everywhere."""
+        return cls(domain, {point: function(point) for point in domain.enumerate()})
+
+    @classmethod
+    def exact_release(cls, domain: Domain, statistic: Callable[[Any], Outcome]) -> FiniteMechanism:
+        """The mechanism that publishes a statistic as it is."""
+        return cls.from_function(domain, lambda point: Distribution.point(statistic(point)))
+
+    def post_process(self, function: Callable[[Outcome], Outcome]) -> FiniteMechanism:
+        """Apply a function to every output."""
+        return FiniteMechanism(
+            self.domain, {point: law.pushforward(function) for point, law in self.laws.items()}
+        )
+
+    def compose_fresh(self, other: FiniteMechanism) -> FiniteMechanism:
+        """Run both with independent seeds."""
+        return FiniteMechanism(
+            self.domain, {point: law @ other.laws[point] for point, law in self.laws.items()}
+        )
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """A pair of points with its divergence, its distance, and the budget that the pair demands."""
+
+    universe: int
+    x: Point
+    y: Point
+    divergence: Exact
+    distance: Exact
+    loss: Exact
+    event: frozenset[Outcome]
+
+
+@dataclass(frozen=True)
+class ProtectionLoss:
+    """The loss in every universe, with the pair that attains the largest."""
+
+    by_universe: tuple[Exact, ...]
+    worst: PairLoss | None
+
+    @property
+    def overall(self) -> Exact:
+        """The largest loss; zero where no universe has a pair to compare."""
+        return supremum(self.by_universe)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a mechanism satisfies a specification, with the pair that shows it where it does not.
+
+    ``numerical`` says that the divergence is computed in floating point, to a relative 1e-9.
+    """
+
+    satisfied: bool
+    loss: ProtectionLoss
+    violation: PairLoss | None
+    allowed: Exact | None
+    numerical: bool
+    warnings: tuple[str, ...] = ()
+
+
+def protection_loss(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> ProtectionLoss:
+    """Least budget of the mechanism in every universe of the flavor."""
+    pairs = _pair_losses(mechanism, flavor)
+    count = len(flavor.multiverse.universes(flavor.domain))
+    by_universe = tuple(
+        supremum(pair.loss for pair in pairs if pair.universe == index) for index in range(count)
+    )
+    worst = max(pairs, key=lambda pair: pair.loss, default=None)
+    return ProtectionLoss(by_universe, worst)
+
+
+def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
+    """Decide by enumeration whether a mechanism satisfies a specification."""
+    if isinstance(specification.output_premetric, TradeOffCurve):
+        return _satisfies_curve(mechanism, specification)
+    pairs = _pair_losses(mechanism, specification)
+    violation, allowed = None, None
+    for pair in pairs:
+        bound = budget_bound(specification.budget.linear(pair.universe), pair.distance)
+        if _exceeds(pair.divergence, bound, specification) and (
+            violation is None or pair.loss > violation.loss
+        ):
+            violation, allowed = pair, bound
+    count = len(specification.universes())
+    losses = tuple(supremum(p.loss for p in pairs if p.universe == i) for i in range(count))
+    worst = max(pairs, key=lambda pair: pair.loss, default=None)
+    return Verdict(
+        satisfied=violation is None,
+        loss=ProtectionLoss(losses, worst),
+        violation=violation,
+        allowed=allowed,
+        numerical=not specification.output_premetric.properties.exact,
+        warnings=_warnings(pairs),
+    )
+
+
+def _exceeds(divergence: Exact, bound: Exact, specification: Specification) -> bool:
+    if divergence <= bound:
+        return False
+    if specification.output_premetric.properties.exact or bound.is_infinite:
+        return True
+    return divergence.is_infinite or not math.isclose(
+        float(divergence), float(bound), rel_tol=TOLERANCE, abs_tol=TOLERANCE
+    )
+
+
+def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> list[PairLoss]:
+    if mechanism.domain != flavor.domain:
+        raise DomainMismatch(
+            f"the mechanism is on {mechanism.domain.name}, the flavor on {flavor.domain.name}",
+            field="domain",
+            expected="exactly the same domain",
+            hint="Restate the specification on the mechanism's domain.",
+        )
+    points = flavor.domain.enumerate()
+    index = {point: i for i, point in enumerate(points)}
+    distances = flavor.input_premetric.matrix(flavor.domain)
+    cache: dict[tuple[Point, Point], Exact] = {}
+    found = []
+    for number, universe in enumerate(flavor.multiverse.universes(flavor.domain)):
+        for x in universe:
+            for y in universe:
+                distance = distances[index[x]][index[y]]
+                if x == y or distance.is_infinite:
+                    continue
+                p, q = mechanism.laws[x], mechanism.laws[y]
+                if (x, y) not in cache:
+                    cache[x, y] = flavor.output_premetric.between(p, q)
+                divergence = cache[x, y]
+                loss = least_budget(divergence, distance)
+                event = _event(flavor, p, q)
+                found.append(PairLoss(number, x, y, divergence, distance, loss, event))
+    return found
+
+
+def _event(flavor: Flavor | Specification, p: Distribution, q: Distribution) -> frozenset[Outcome]:
+    return frozenset() if p.space != q.space else flavor.output_premetric.worst_event(p, q)
+
+
+def _satisfies_curve(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
+    vertices = []
+    for level, error in specification.budget.curve:
+        a, e = level.rational, error.rational
+        if a is None or e is None:
+            raise InputError(
+                "a trade-off curve is verified on rational vertices",
+                field="budget.curve",
+                expected="rational levels and errors",
+                hint="Round the errors down.",
+            )
+        vertices.append((a, e))
+    allowed = TradeOff(tuple(vertices))
+    points = mechanism.domain.enumerate()
+    index = {point: i for i, point in enumerate(points)}
+    distances = specification.input_premetric.matrix(specification.domain)
+    one = Exact.of(1)
+    for number, universe in enumerate(specification.universes()):
+        for x in universe:
+            for y in universe:
+                if distances[index[x]][index[y]] != one:
+                    continue
+                curve = TradeOff.between(mechanism.laws[x], mechanism.laws[y])
+                if not allowed.easier_than(curve):
+                    pair = PairLoss(number, x, y, one, one, one, frozenset())
+                    return Verdict(False, ProtectionLoss((), pair), pair, None, False)
+    return Verdict(True, ProtectionLoss((), None), None, None, False)
+
+
+def _warnings(pairs: list[PairLoss]) -> tuple[str, ...]:
+    if pairs:
+        return ()
+    return ("no pair of points is compared: the guarantee is vacuous and protects nothing",)
+
+
+def randomised_response(domain: Domain, truth: Fraction, outcomes: tuple[Outcome, ...]) -> FiniteMechanism:
+    """Report each entry of a vector truthfully with some probability, else another outcome at random."""
+    lie = (1 - truth) / (len(outcomes) - 1)
+
+    def law(vector: Any) -> Distribution:
+        current = Distribution({(): 1})
+        for entry in vector:
+            single = Distribution({o: truth if o == entry else lie for o in outcomes})
+            current = (current @ single).pushforward(lambda pair: (*pair[0], pair[1]), "T")  # type: ignore[index]
+        return current
+
+    return FiniteMechanism.from_function(domain, law)

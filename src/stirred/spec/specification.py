@@ -1,0 +1,244 @@
+"""Flavor and specification: the guarantee as an object of five building blocks.
+
+A mechanism T satisfies a specification when, for every universe D and every ordered pair x, x' in D,
+
+    D_Pr(P_x, P_x') <= budget_D * d(x, x')
+
+(equation 2.3 of the thesis). The first four blocks are the flavor; a budget says nothing without it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from stirred.errors import InputError, NewerSchema, NotComputable, ParametrisationMismatch
+from stirred.spec.block import BLOCKS, Block
+from stirred.spec.budget import LETTER, Budget
+from stirred.spec.domain import Domain
+from stirred.spec.exact import INFINITY
+from stirred.spec.input_premetric import InputPremetric
+from stirred.spec.invariant import accidental
+from stirred.spec.multiverse import Described, Invariants, Multiverse
+from stirred.spec.output_premetric import OutputPremetric
+
+SCHEMA_VERSION = 1
+
+Standing = Literal["proved", "enumerated", "published", "uncertified", "unstated"]
+
+
+class Flavor(Block):
+    """The kind of guarantee, without its amount: domain, multiverse, input and output premetric."""
+
+    domain: Domain
+    multiverse: Multiverse
+    input_premetric: InputPremetric
+    output_premetric: OutputPremetric
+
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        if isinstance(self.multiverse, Described) and self.multiverse.accidental:
+            raise accidental("multiverse")
+        _invariants_fit(self.multiverse, self.domain)
+        return self
+
+    def __str__(self) -> str:
+        return f"({', '.join(block.symbol for block in self._blocks())})"
+
+    @property
+    def latex(self) -> str:
+        """LaTeX text of the four symbols."""
+        return rf"({', '.join(block.latex for block in self._blocks())})"
+
+    def _blocks(self) -> tuple[Any, ...]:
+        return (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
+
+    def with_budget(self, budget: Budget, **extra: Any) -> Specification:
+        """The specification of this flavor with a budget."""
+        return Specification(**dict(self), budget=budget, **extra)
+
+
+class Specification(Block):
+    """A guarantee: five building blocks, all mandatory.
+
+    ``assumptions`` lists what the guarantee rests on beyond the blocks; ``standing`` says how it is
+    known: proved, enumerated on small universes, published by others, or uncertified.
+
+    Examples
+    --------
+    >>> from stirred.spec import Budget, catalogue
+    >>> print(catalogue.specification("pure-dp", Budget.epsilon(1)))
+    ε-DP(X, {X}, d_Ham^r, D_Mult), ε = 1
+    """
+
+    domain: Domain
+    multiverse: Multiverse
+    input_premetric: InputPremetric
+    output_premetric: OutputPremetric
+    budget: Budget
+    assumptions: tuple[str, ...] = ()
+    standing: Standing = "unstated"
+
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        flavor = self.flavor
+        allowed = flavor.output_premetric.parametrisations
+        if self.budget.parametrisation not in allowed:
+            raise ParametrisationMismatch(
+                f"{flavor.output_premetric.symbol} is not measured in {self.budget.parametrisation}",
+                field="budget.parametrisation",
+                expected=" or ".join(allowed),
+                hint="Convert the specification (stirred.spec.convert) instead of relabelling its budget.",
+            )
+        if self.budget.curve and not flavor.input_premetric.flags.neighbour_valued:
+            raise InputError(
+                "a curve is a budget for neighbours only",
+                field="input_premetric",
+                expected="a neighbour premetric: a curve times a distance has no meaning",
+                hint="Use kind 'neighbours', or a constant budget.",
+            )
+        if len(self.budget.amounts) > 1:
+            self._one_amount_for_each_universe()
+        return self
+
+    def _one_amount_for_each_universe(self) -> None:
+        count = len(self.universes())
+        if count != len(self.budget.amounts):
+            raise InputError(
+                "the budget does not match the multiverse",
+                field="budget.amounts",
+                expected=f"one amount, or one for each of the {count} universes",
+                hint="The order is that of multiverse.universes(domain).",
+            )
+
+    @property
+    def flavor(self) -> Flavor:
+        """The first four blocks."""
+        return Flavor(
+            domain=self.domain,
+            multiverse=self.multiverse,
+            input_premetric=self.input_premetric,
+            output_premetric=self.output_premetric,
+        )
+
+    def universes(self) -> tuple[frozenset[Any], ...]:
+        """The universes of a finite flavor."""
+        return self.multiverse.universes(self.domain)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether universes and distances can all be listed."""
+        try:
+            self.universes()
+            self.input_premetric.matrix(self.domain)
+        except NotComputable:
+            return False
+        return True
+
+    @property
+    def constrains_nothing(self) -> bool:
+        """Whether the budget is infinite everywhere."""
+        return bool(self.budget.amounts) and all(a == INFINITY for a in self.budget.amounts)
+
+    def statement(self) -> str:
+        """The guarantee as mathematics, in Unicode."""
+        return f"{LETTER[self.budget.parametrisation][0]}-DP{self.flavor}"
+
+    def __str__(self) -> str:
+        return f"{self.statement()}, {self.budget}"
+
+    @property
+    def latex(self) -> str:
+        """The guarantee as mathematics, in LaTeX."""
+        letter = LETTER[self.budget.parametrisation][1]
+        return rf"{letter}\text{{-DP}}{self.flavor.latex},\; {self.budget.latex}"
+
+    def card(self) -> Any:
+        """The specification in plain language."""
+        from stirred.spec.card import Card
+
+        return Card.of(self)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(line.question)}</th>"
+            f"<td style='text-align:left'>{html.escape(line.answer)}</td></tr>"
+            for line in self.card().lines
+        )
+        return f"<p><b>{html.escape(str(self))}</b></p><table>{rows}</table>"
+
+    def to_json(self) -> str:
+        """Write as JSON text, exactly and with the schema version."""
+        body = {"schema_version": SCHEMA_VERSION, "type": "specification", **self.record()}
+        return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+    def record(self) -> dict[str, Any]:
+        """The blocks as plain data, kinds included."""
+        pruned: dict[str, Any] = _pruned(self.model_dump(mode="json"))
+        return pruned
+
+    @classmethod
+    def from_json(cls, text: str) -> Specification:
+        """Read what :meth:`to_json` wrote; a file of a newer version is refused."""
+        try:
+            body = json.loads(text)
+        except json.JSONDecodeError:
+            body = None
+        if not isinstance(body, dict):
+            raise InputError(
+                "this is not a specification file",
+                field="file",
+                expected="a JSON object",
+                hint="See `stirred spec show pure-dp --json` for an example.",
+            )
+        check_version(body, "specification")
+        return cls.read({k: v for k, v in body.items() if k not in {"schema_version", "type"}})
+
+
+def check_version(body: dict[str, Any], kind: str) -> None:
+    """Refuse a file of another type, without a version, or of a newer version."""
+    version = body.get("schema_version")
+    if not isinstance(version, int) or body.get("type") != kind:
+        raise InputError(
+            f"this is not a {kind} file",
+            field="schema_version",
+            expected=f'"schema_version": {SCHEMA_VERSION} and "type": "{kind}"',
+            hint="Every file that stirred writes carries both.",
+        )
+    if version > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"the file has schema version {version}; this stirred reads up to {SCHEMA_VERSION}",
+            field="schema_version",
+            expected=f"at most {SCHEMA_VERSION}",
+            hint="Upgrade stirred; nothing is guessed from a newer file.",
+        )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a specification file."""
+    schema = Specification.model_json_schema(mode="validation")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "stirred DP specification"
+    schema["properties"] = {
+        "schema_version": {"const": SCHEMA_VERSION},
+        "type": {"const": "specification"},
+        **schema["properties"],
+    }
+    schema["required"] = ["schema_version", "type", *BLOCKS]
+    return schema
+
+
+def _pruned(value: Any) -> Any:
+    """Drop empty text and empty lists: they are the defaults, and files stay readable."""
+    if isinstance(value, dict):
+        return {k: _pruned(v) for k, v in value.items() if v not in ("", [], {}, None)}
+    return [_pruned(v) for v in value] if isinstance(value, list) else value
+
+
+def _invariants_fit(multiverse: Any, domain: Domain) -> None:
+    if isinstance(multiverse, Invariants) and domain.record_schema is not None:
+        for invariant in multiverse.invariants:
+            domain.record_schema.require(invariant.needs(), "multiverse.invariants")

@@ -1,0 +1,152 @@
+"""Change of protection unit: from records to households, from imputed records to the people behind them.
+
+One unit of the new kind may be several of the old: the budget grows by that factor (Proposition 2.4.15;
+group privacy). The factor is the caller's claim about the data and is written into the specification's
+assumptions; on finite domains :func:`stirred.spec.bounds` computes it.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from stirred.errors import InputError, NotImplied
+from stirred.spec.budget import Budget
+from stirred.spec.domain import Domain
+from stirred.spec.exact import Exact, as_fraction
+from stirred.spec.input_premetric import PulledBack
+from stirred.spec.multiverse import Described, Explicit
+from stirred.spec.output_premetric import Approximate
+from stirred.spec.specification import Specification
+
+
+def change_unit(specification: Specification, premetric: Any, factor: object, because: str) -> Specification:
+    """Restate a guarantee for a unit that is at most ``factor`` of the old units.
+
+    Guarantee
+        The budget's linear number grows by the factor: epsilon by k, rho by k, rho squared by k squared.
+    Assumes
+        d_old <= k d_new on every universe, for the reason given.
+    Reference
+        Proposition 2.4.15 of the thesis. For approximate DP between neighbours, the group rule of Dwork
+        and Roth 2014: (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)).
+    """
+    multiple = as_fraction(factor)
+    if multiple < 1 or not because.strip():
+        raise InputError(
+            "a change of unit needs a factor and its reason",
+            field="factor",
+            expected="a factor of at least one and a sentence that says why it holds",
+            hint="For example: factor 4 because no household has more than four persons.",
+        )
+    fields = dict(specification)
+    fields["input_premetric"] = premetric
+    fields["assumptions"] = (
+        *specification.assumptions,
+        f"a change of one unit is at most {multiple} of {specification.input_premetric.symbol}: {because}",
+    )
+    if specification.output_premetric.properties.linear_group:
+        fields["budget"] = specification.budget.scaled(multiple)
+        return Specification(**fields)
+    premetric_out = specification.output_premetric
+    if isinstance(premetric_out, Approximate) and multiple.denominator == 1:
+        group = _approximate_group(specification.budget, premetric_out.mass, multiple.numerator)
+        return Specification(**fields | group)
+    raise NotImplied(
+        f"{specification.output_premetric.symbol} has no linear group rule",
+        field="output_premetric",
+        expected="D_Mult, D_NoR, Gaussian DP or another metric",
+        hint="Change the unit first and convert the output premetric afterwards.",
+    )
+
+
+def imputation_factor(recipients: int) -> int:
+    """Records that one respondent contributes to: their own and one for each recipient of it.
+
+    The thesis says "the number of recipients" in one place and counts the respondent's own record in
+    another; the second is right (a record duplicated once doubles rho).
+    """
+    if recipients < 0:
+        raise InputError(
+            "the number of recipients is negative",
+            field="recipients",
+            expected="zero or more",
+            hint="Count the records that were imputed from this respondent's record.",
+        )
+    return 1 + recipients
+
+
+def undo_imputation(specification: Specification, premetric: Any, recipients: int) -> Specification:
+    """From post-imputation units to respondents whose record was used for at most so many others."""
+    return change_unit(
+        specification,
+        premetric,
+        imputation_factor(recipients),
+        f"a respondent's record is the donor of at most {recipients} imputed records",
+    )
+
+
+def pull_back(
+    specification: Specification,
+    domain: Domain,
+    step: str,
+    *,
+    premetric: Any = None,
+    stability: object = None,
+    images: tuple[tuple[Any, Any], ...] = (),
+) -> Specification:
+    """The guarantee for the data before a preprocessing step g.
+
+    Guarantee
+        Without ``stability``: the same budgets for universes g^-1(D) and the distance d(g(r), g(r')).
+        With ``stability`` k and a raw ``premetric``: k times the budget, where d(g(r), g(r')) <= k d_raw.
+    Assumes
+        The step is deterministic, and k bounds it; an unbounded step (data-dependent clipping, donors
+        without limit, deduplication) has k = infinity and carries no guarantee upstream.
+    """
+    if specification.domain.is_finite and images:
+        lookup = dict(images)
+        parts = tuple(
+            frozenset(raw for raw in domain.enumerate() if lookup[raw] in universe)
+            for universe in specification.universes()
+        )
+        multiverse: Any = Explicit(parts=parts)
+    else:
+        multiverse = Described(
+            name=f"{step}⁻¹({specification.multiverse.symbol})",
+            meaning=f"{specification.multiverse.sentence()}, after {step}",
+        )
+    fields = dict(specification) | {
+        "domain": domain,
+        "multiverse": multiverse,
+        "input_premetric": PulledBack(base=specification.input_premetric, step=step, images=images),
+        "assumptions": (*specification.assumptions, f"{step} is deterministic"),
+    }
+    pulled = Specification(**fields)
+    if stability is None:
+        return pulled
+    bound = Exact.of(stability)
+    if bound.is_infinite:
+        unlimited = Budget.by_universe(specification.budget.parametrisation, ("inf",))
+        return Specification(**fields | {"input_premetric": premetric, "budget": unlimited})
+    if premetric is None or bound.rational is None:
+        raise InputError(
+            "a stability constant needs the raw premetric it refers to",
+            field="premetric",
+            expected="the input premetric on the raw domain, and a rational constant",
+            hint="Pass premetric= together with stability=.",
+        )
+    return change_unit(pulled, premetric, max(bound.rational, Fraction(1)), f"stability of {step}")
+
+
+def _approximate_group(budget: Budget, delta: Fraction, size: int) -> dict[str, Any]:
+    epsilon = budget.amount
+    if epsilon.is_infinite or size == 1:
+        return {}
+    exponential = Fraction(math.exp(epsilon.float_up())) * (1 + Fraction(1, 10**12))
+    widened = delta * sum((exponential**i for i in range(size)), Fraction(0))
+    return {
+        "budget": budget.scaled(size),
+        "output_premetric": Approximate(delta=Exact(min(widened, 1 - Fraction(1, 10**18)))),
+    }
