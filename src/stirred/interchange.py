@@ -1,7 +1,9 @@
-"""Frames in and out: whatever speaks the Arrow C stream comes in, and three kinds go out."""
+"""Frames and files in and out: whatever speaks the Arrow C stream comes in, and three kinds go out."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError
@@ -42,3 +44,23 @@ class Tabular:
     def to_pandas(self) -> Any:
         """The result as a pandas data frame (pandas must be installed)."""
         return self.to_polars().to_pandas()
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file under a temporary name and rename it: it appears complete or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"the file {path.name} could not be written ({error.strerror})",
+            field="output",
+            expected="a folder that exists or can be made, with room and permission to write",
+            hint="Choose another folder; nothing was left half-written.",
+        ) from None

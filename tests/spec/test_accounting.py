@@ -30,7 +30,6 @@ from stirred.spec.accounting import (
     supports,
 )
 
-
 law = settings(deadline=None)
 
 

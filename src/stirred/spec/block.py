@@ -6,6 +6,7 @@ import difflib
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic._internal._model_construction import ModelMetaclass
 
 from stirred.errors import InputError, MissingBlock, StirredError, UnknownName
 
@@ -20,16 +21,20 @@ _QUESTIONS = {
 }
 
 
-class Block(BaseModel):
+class _Translating(ModelMetaclass):
+    """Construction from Python raises our errors; nested reading keeps the whole path of a field."""
+
+    def __call__(cls, *args: Any, **fields: Any) -> Any:
+        try:
+            return super().__call__(*args, **fields)
+        except ValidationError as error:
+            raise translated(error, cls) from None
+
+
+class Block(BaseModel, metaclass=_Translating):
     """A value of the theory: immutable, comparable, serialisable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
-
-    def __init__(self, **fields: Any) -> None:
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise translated(error, type(self)) from None
 
     @classmethod
     def read(cls, record: object) -> Self:
@@ -63,7 +68,7 @@ def translated(error: ValidationError, model: type[BaseModel]) -> StirredError:
             f"{field}: this kind is not known",
             field=f"{field}.kind",
             expected=f"one of {tags}",
-            hint="For one of your own, use kind 'declared' (symbolic) or 'given' (a finite table).",
+            hint="For one of your own, use kind 'described' (symbolic) or 'given' (a finite table).",
         )
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(path[-1], model.model_fields, 1)

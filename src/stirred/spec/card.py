@@ -109,7 +109,8 @@ def _extent(s: Specification) -> str:
     if invariants is None:
         return f"Only to {s.multiverse.sentence()}.{size}"
     return (
-        "Only to pairs of data sets that agree on everything that is published exactly. "
+        "Only to pairs of data sets that agree on everything that is published exactly: what is hidden is "
+        "which one of all the data sets with these exact statistics is the true one. "
         f"Someone whose answer could be worked out from the exact statistics is not protected by it.{size}"
     )
 
@@ -188,7 +189,8 @@ def _unprotected(s: Specification) -> str:
     if s.input_premetric.flags.neighbour_valued:
         items.append(f"changes of more than one {s.input_premetric.unit}")
     else:
-        items.append(f"groups: k units together have k times the budget of one {s.input_premetric.unit}")
+        growth = "k² times" if s.budget.parametrisation == "rho_squared" else "k times"
+        items.append(f"groups as one: k units together have {growth} the budget of one")
     items.append(f"anything that happened to the data before the stage '{s.domain.stage}'")
     items.append("what can be inferred about a person from others, without their own data")
     if isinstance(s.output_premetric, Coarsened):

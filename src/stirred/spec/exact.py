@@ -299,11 +299,18 @@ class Exact:
         return f"Exact('{self}')"
 
     @classmethod
+    def _read_field(cls, value: object) -> Exact:
+        try:
+            return cls.of(value)
+        except InputError as error:
+            raise ValueError(error.expected) from None
+
+    @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(
-            cls.of,
+            cls._read_field,
             json_schema_input_schema=core_schema.str_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(
                 str, return_schema=core_schema.str_schema()

@@ -131,7 +131,7 @@ class Threshold(_Declared):
     """
 
     kind: Literal["threshold"] = "threshold"
-    statistic: Count | Sum
+    statistic: Annotated[Count | Sum, Field(discriminator="kind")]
     at_least: int | None = None
     at_most: int | None = None
 

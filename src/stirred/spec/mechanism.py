@@ -16,9 +16,9 @@ from typing import Any
 from stirred.errors import DomainMismatch, InputError
 from stirred.spec.distribution import Distribution, Outcome
 from stirred.spec.domain import Domain, Point
-from stirred.spec.exact import Exact
+from stirred.spec.exact import INFINITY, Exact
 from stirred.spec.extended import budget_bound, least_budget, supremum
-from stirred.spec.output_premetric import TradeOffCurve
+from stirred.spec.output_premetric import Approximate, ApproximateCurve, TradeOffCurve
 from stirred.spec.specification import Flavor, Specification
 from stirred.spec.tradeoff import TradeOff
 
@@ -117,7 +117,15 @@ def protection_loss(mechanism: FiniteMechanism, flavor: Flavor | Specification) 
 def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
     """Decide by enumeration whether a mechanism satisfies a specification."""
     if isinstance(specification.output_premetric, TradeOffCurve):
-        return _satisfies_curve(mechanism, specification)
+        curve = _tradeoff(specification)
+        return _satisfies_curve(
+            mechanism, specification, lambda p, q: curve.easier_than(TradeOff.between(p, q))
+        )
+    if isinstance(specification.output_premetric, ApproximateCurve):
+        measures = [(Approximate(delta=delta), epsilon) for delta, epsilon in specification.budget.curve]
+        return _satisfies_curve(
+            mechanism, specification, lambda p, q: all(d.between(p, q) <= e for d, e in measures)
+        )
     pairs = _pair_losses(mechanism, specification)
     violation, allowed = None, None
     for pair in pairs:
@@ -149,7 +157,7 @@ def _exceeds(divergence: Exact, bound: Exact, specification: Specification) -> b
     )
 
 
-def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> list[PairLoss]:
+def _require_domain(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> None:
     if mechanism.domain != flavor.domain:
         raise DomainMismatch(
             f"the mechanism is on {mechanism.domain.name}, the flavor on {flavor.domain.name}",
@@ -157,6 +165,10 @@ def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> 
             expected="exactly the same domain",
             hint="Restate the specification on the mechanism's domain.",
         )
+
+
+def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> list[PairLoss]:
+    _require_domain(mechanism, flavor)
     points = flavor.domain.enumerate()
     index = {point: i for i, point in enumerate(points)}
     distances = flavor.input_premetric.matrix(flavor.domain)
@@ -182,7 +194,7 @@ def _event(flavor: Flavor | Specification, p: Distribution, q: Distribution) -> 
     return frozenset() if p.space != q.space else flavor.output_premetric.worst_event(p, q)
 
 
-def _satisfies_curve(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
+def _tradeoff(specification: Specification) -> TradeOff:
     vertices = []
     for level, error in specification.budget.curve:
         a, e = level.rational, error.rational
@@ -194,21 +206,31 @@ def _satisfies_curve(mechanism: FiniteMechanism, specification: Specification) -
                 hint="Round the errors down.",
             )
         vertices.append((a, e))
-    allowed = TradeOff(tuple(vertices))
-    points = mechanism.domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
+    return TradeOff(tuple(vertices))
+
+
+def _satisfies_curve(
+    mechanism: FiniteMechanism,
+    specification: Specification,
+    holds: Callable[[Distribution, Distribution], bool],
+) -> Verdict:
+    """Check a curve between neighbours; a curve has no single loss, so a violation shows the pair only."""
+    _require_domain(mechanism, specification)
+    index = {point: i for i, point in enumerate(mechanism.domain.enumerate())}
     distances = specification.input_premetric.matrix(specification.domain)
     one = Exact.of(1)
+    compared = False
     for number, universe in enumerate(specification.universes()):
         for x in universe:
             for y in universe:
                 if distances[index[x]][index[y]] != one:
                     continue
-                curve = TradeOff.between(mechanism.laws[x], mechanism.laws[y])
-                if not allowed.easier_than(curve):
-                    pair = PairLoss(number, x, y, one, one, one, frozenset())
+                compared = True
+                if not holds(mechanism.laws[x], mechanism.laws[y]):
+                    pair = PairLoss(number, x, y, INFINITY, one, INFINITY, frozenset())
                     return Verdict(False, ProtectionLoss((), pair), pair, None, False)
-    return Verdict(True, ProtectionLoss((), None), None, None, False)
+    warnings = () if compared else _warnings([])
+    return Verdict(True, ProtectionLoss((), None), None, None, False, warnings)
 
 
 def _warnings(pairs: list[PairLoss]) -> tuple[str, ...]:

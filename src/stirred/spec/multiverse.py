@@ -227,7 +227,8 @@ def intersect(first: AnyMultiverse, second: AnyMultiverse) -> AnyMultiverse:
     if isinstance(first, Trivial):
         return second
     if isinstance(first, Invariants) and isinstance(second, Invariants):
-        merged = tuple(dict.fromkeys((*first.invariants, *second.invariants)))
+        added = (i for i in second.invariants if not implied_by(i, first.invariants))
+        merged = tuple(dict.fromkeys((*first.invariants, *added)))
         label = first.label if merged == first.invariants else f"{first.label}+{second.label}"
         return Invariants(invariants=merged, label=label)
     flat = [p for m in (first, second) for p in (m.parts if isinstance(m, Intersection) else (m,))]

@@ -329,6 +329,31 @@ class TradeOffCurve(_OutputPremetric):
         return "no test between the two has a smaller error than the budget's curve"
 
 
+class ApproximateCurve(_OutputPremetric):
+    """D_Mult^delta for many deltas at once: the budget is a curve epsilon(delta), for neighbours only."""
+
+    kind: Literal["approximate-curve"] = "approximate-curve"
+    properties: ClassVar[Properties] = _properties("yynyynn", "tensor")
+    parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("epsilon_of_delta",)
+    symbol: ClassVar[str] = "D_Mult^(·)"
+    latex: ClassVar[str] = r"D_{\mathrm{Mult}}^{(\cdot)}"
+
+    def _between(self, p: Distribution, q: Distribution) -> Exact:
+        raise InputError(
+            "a curve of approximations is not a number",
+            field="output_premetric",
+            expected="one delta",
+            hint="Use kind 'approximate' with a delta, or verify the curve with satisfies.",
+        )
+
+    def sentence(self) -> str:
+        """In words."""
+        return (
+            "for each delta of the curve, the probability of any event may change by a factor of at most e "
+            "to its epsilon, apart from probability delta"
+        )
+
+
 class TradeOffFunctional(_OutputPremetric):
     """A non-decreasing functional of the power curve (Theorem 2.5.5): a factory of premetrics."""
 
@@ -469,6 +494,7 @@ OutputPremetric = Annotated[
     | Wasserstein
     | GaussianTradeOff
     | TradeOffCurve
+    | ApproximateCurve
     | TradeOffFunctional
     | Coarsened
     | Described,

@@ -22,7 +22,7 @@ from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY
 from stirred.spec.input_premetric import InputPremetric
 from stirred.spec.invariant import accidental
-from stirred.spec.multiverse import Described, Invariants, Multiverse
+from stirred.spec.multiverse import Described, Invariants, Multiverse, Trivial
 from stirred.spec.output_premetric import OutputPremetric
 
 SCHEMA_VERSION = 1
@@ -46,12 +46,18 @@ class Flavor(Block):
         return self
 
     def __str__(self) -> str:
-        return f"({', '.join(block.symbol for block in self._blocks())})"
+        symbols = [block.symbol for block in self._blocks()]
+        if isinstance(self.multiverse, Trivial):
+            symbols[1] = f"{{{self.domain.symbol}}}"
+        return f"({', '.join(symbols)})"
 
     @property
     def latex(self) -> str:
         """LaTeX text of the four symbols."""
-        return rf"({', '.join(block.latex for block in self._blocks())})"
+        symbols = [block.latex for block in self._blocks()]
+        if isinstance(self.multiverse, Trivial):
+            symbols[1] = rf"\{{{self.domain.latex}\}}"
+        return f"({', '.join(symbols)})"
 
     def _blocks(self) -> tuple[Any, ...]:
         return (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
@@ -201,7 +207,7 @@ class Specification(Block):
 def check_version(body: dict[str, Any], kind: str) -> None:
     """Refuse a file of another type, without a version, or of a newer version."""
     version = body.get("schema_version")
-    if not isinstance(version, int) or body.get("type") != kind:
+    if type(version) is not int or version < 1 or body.get("type") != kind:
         raise InputError(
             f"this is not a {kind} file",
             field="schema_version",

@@ -14,16 +14,16 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from stirred.errors import InputError, MissingBlock, NotComputable, UnknownName
+from stirred.errors import AccidentalMultiverse, InputError, MissingBlock, NotComputable, UnknownName
 from stirred.interchange import Tabular
-from stirred.spec.block import Block
+from stirred.spec.block import BLOCKS, Block
 from stirred.spec.budget import Budget
-from stirred.spec.invariant import accidental
 from stirred.spec.specification import Flavor, Specification, Standing, check_version
 
 if TYPE_CHECKING:
     import polars as pl
 
+BlockName = Literal["domain", "multiverse", "input_premetric", "output_premetric", "budget"]
 Status = Literal["flavor", "specification", "family", "accidental", "not a flavor"]
 
 
@@ -40,7 +40,7 @@ class Entry(Block):
     citation: str
     status: Status
     changed: str
-    blocks_changed: tuple[str, ...] = ()
+    blocks_changed: tuple[BlockName, ...] = ()
     provenance: Literal["stated", "encoded", "user"] = "encoded"
     free: tuple[str, ...] = ()
     domain: dict[str, Any] | None = None
@@ -67,7 +67,12 @@ class Entry(Block):
     def flavor(self) -> Flavor:
         """The four blocks as an object."""
         if self.status == "accidental":
-            raise accidental(f"catalogue.{self.id}.multiverse")
+            raise AccidentalMultiverse(
+                f"{self.name} is pinned to the data that happen to be observed",
+                field=f"catalogue.{self.id}.multiverse",
+                expected="a multiverse that is a function, the same for every possible data set",
+                hint="It can be described, not promised: no release may carry it as its guarantee.",
+            )
         if self.status == "not a flavor":
             raise NotComputable(
                 f"{self.name} is not a flavor of four building blocks",
@@ -93,7 +98,7 @@ class Entry(Block):
 
     def matches(self, words: str) -> bool:
         """Whether every word occurs in the entry's texts or blocks."""
-        haystack = json.dumps(self.record(), ensure_ascii=False).lower()
+        haystack = json.dumps(self.model_dump(mode="json"), ensure_ascii=False).lower()
         return all(word in haystack for word in words.lower().split())
 
 
@@ -131,12 +136,28 @@ class Catalogue(Tabular):
 
     def search(self, words: str = "", block: str = "") -> Catalogue:
         """Entries that contain all words and, if asked, changed the given block."""
+        if block and block not in BLOCKS:
+            raise UnknownName(
+                "this is not a building block",
+                field="block",
+                expected="one of " + ", ".join(BLOCKS),
+                hint="Leave it out to search all entries.",
+            )
         hits = (e for e in self if e.matches(words) and (not block or block in e.blocks_changed))
         return Catalogue(hits)
 
     def extended(self, path: str | Path) -> Catalogue:
         """All entries here, with the entries of a user's file."""
-        return Catalogue([*self, *read_entries(Path(path).read_text(encoding="utf-8"), user=True)])
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UnknownName(
+                f"the catalogue file could not be read ({error.strerror})",
+                field="catalogue",
+                expected="the path of a JSON file",
+                hint="Check the path and its permissions.",
+            ) from None
+        return Catalogue([*self, *read_entries(text, user=True)])
 
     def to_polars(self) -> pl.DataFrame:
         """One row an entry."""
@@ -167,7 +188,7 @@ def read_entries(text: str, *, user: bool = False) -> tuple[Entry, ...]:
         body = json.loads(text)
     except json.JSONDecodeError:
         body = None
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) or not isinstance(body.get("entries"), list):
         raise InputError(
             "this is not a catalogue file",
             field="file",
@@ -175,7 +196,7 @@ def read_entries(text: str, *, user: bool = False) -> tuple[Entry, ...]:
             hint="See the page on formats in the documentation.",
         )
     check_version(body, "catalogue")
-    entries = tuple(Entry.read(record) for record in body.get("entries", ()))
+    entries = tuple(Entry.read(record) for record in body["entries"])
     if user:
         return tuple(entry.model_copy(update={"provenance": "user"}) for entry in entries)
     return entries

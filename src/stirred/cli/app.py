@@ -1,0 +1,33 @@
+"""The map of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stirred import __version__
+from stirred.cli import demo, spec
+
+app = typer.Typer(
+    help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Every command takes --json. Exit codes: 0 success, 2 wrong call or bad input, "
+    "3 a guarantee or a budget refuses.",
+)
+app.command("demo")(demo.demo)
+app.add_typer(spec.app, name="spec")
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(f"stirred {__version__}")
+        raise typer.Exit

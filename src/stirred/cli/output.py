@@ -1,0 +1,84 @@
+"""What commands print: one JSON object, or text for people; errors with their hint."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec
+
+import typer
+
+from stirred.errors import StirredError
+
+P = ParamSpec("P")
+
+
+def reported(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn a structured error into its message and its exit code."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except StirredError as error:
+            if kwargs.get("as_json"):
+                print_json({"error": error.as_dict()})
+            else:
+                _print_error(error)
+            raise typer.Exit(error.exit_code) from None
+
+    return guarded
+
+
+def print_json(body: dict[str, Any]) -> None:
+    """One object on standard output, nothing else."""
+    sys.stdout.write(json.dumps({"schema_version": 1, **body}, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_text(text: str) -> None:
+    """A paragraph, wrapped to the terminal."""
+    from rich.console import Console
+
+    Console().print(text, markup=False, highlight=False)
+
+
+def print_table(
+    title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], first_whole: bool = False
+) -> None:
+    """A table for a terminal; ``first_whole`` keeps the first column on one line."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(title=title, title_justify="left", header_style="bold", show_lines=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=index == 0 and first_whole)
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:g}" if abs(value) >= 100 or value != round(value, 2) else f"{value:.2f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return (
+            " to ".join(map(_cell, value)) if all(isinstance(v, float) for v in value) else "; ".join(value)
+        )
+    return str(value)
+
+
+def _print_error(error: StirredError) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    console.print(Text("error: ", style="bold red") + Text(error.problem))
+    for label, text in (("field", error.field), ("expected", error.expected), ("hint", error.hint)):
+        console.print(Text(f"  {label}: ", style="bold") + Text(text))

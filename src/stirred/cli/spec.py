@@ -1,0 +1,335 @@
+"""``stirred spec``: show, compare, compose and convert guarantees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stirred.cli.output import print_json, print_table, print_text, reported
+
+if TYPE_CHECKING:
+    from stirred.spec import Budget, Comparison, Specification
+    from stirred.spec.catalogue import Catalogue, Entry
+
+app = typer.Typer(
+    help="Guarantees as objects: five building blocks, compared block by block.",
+    no_args_is_help=True,
+)
+
+Source = Annotated[str, typer.Argument(help="A specification file (JSON) or a name of the catalogue.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+UserFile = Annotated[Path | None, typer.Option("--catalogue", help="A file with entries of your own.")]
+BudgetText = Annotated[
+    str | None,
+    typer.Option("--budget", help="For a flavor without one: epsilon=1, rho_squared=2.63, mu=1, loss=1/2."),
+]
+
+
+@app.command()
+@reported
+def show(
+    name: Source,
+    budget: BudgetText = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Print the LaTeX statement only.")] = False,
+    catalogue: UserFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a guarantee: its statement and its card in plain language."""
+    if budget is None and not _is_file(name) and _catalogue(catalogue)[name].budget is None:
+        _show_entry(_catalogue(catalogue)[name], as_json)
+        return
+    found = _load(name, budget, catalogue)
+    if as_json:
+        from stirred.spec.card import lines_of
+
+        print_json(
+            {
+                "specification": found.record(),
+                "statement": found.statement(),
+                "latex": found.latex,
+                "card": lines_of(found.card()),
+            }
+        )
+    elif latex:
+        typer.echo(found.latex)
+    else:
+        print_text(str(found.card()))
+
+
+@app.command()
+@reported
+def compare(
+    first: Source,
+    second: Source,
+    audit: Annotated[
+        bool, typer.Option("--same-mechanism", help="Both describe one mechanism: name the block that moved.")
+    ] = False,
+    catalogue: UserFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two guarantees block by block: stronger, weaker, equivalent or incomparable."""
+    from stirred.spec import compare as compared
+    from stirred.spec import gaming_audit
+
+    a, b = _load(first, None, catalogue), _load(second, None, catalogue)
+    verdict = compared(a, b)
+    moved = gaming_audit(a, b) if audit else None
+    if as_json:
+        body = _comparison(verdict)
+        if moved is not None:
+            body["same_mechanism"] = {
+                "sentence": moved.sentence(),
+                "moves": [dict(vars(move)) for move in moved.moves],
+            }
+        print_json(body)
+        return
+    rows = [(b.block.replace("_", " "), b.order, b.reason, b.theorem) for b in verdict.blocks]
+    print_table(f"{first}  against  {second}", ("block", "the first is", "because", "theorem"), rows)
+    print_text(f"\nVerdict: {verdict.overall}.\n{verdict.sentence()}")
+    if moved is not None:
+        print_text(f"\n{moved.sentence()}")
+
+
+@app.command()
+@reported
+def compose(
+    names: Annotated[list[str], typer.Argument(help="Specification files or catalogue names.")],
+    under: Annotated[str | None, typer.Option(help="State the result in the flavor of this one.")] = None,
+    order: Annotated[str, typer.Option(help="sequential, adaptive or concurrent.")] = "sequential",
+    shared_seeds: Annotated[
+        bool, typer.Option("--shared-seeds", help="The releases share randomness (refused here).")
+    ] = False,
+    reads: Annotated[
+        list[str] | None,
+        typer.Option(help="An invariant that post-processing reads: unit:attribute,attribute."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the composed specification here.")] = None,
+    catalogue: UserFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compose several releases into one guarantee."""
+    from stirred.spec import compose as composed
+
+    parts = [_load(name, None, catalogue) for name in names]
+    target = None if under is None else _load(under, None, catalogue).flavor
+    result = composed(
+        *parts,
+        order=_choice(order, ("sequential", "adaptive", "concurrent"), "order"),
+        seeds="shared" if shared_seeds else "fresh",
+        under=target,
+        reads=[_invariant(text) for text in reads or ()],
+    )
+    _finish(result, (), output, as_json)
+
+
+@app.command()
+@reported
+def convert(
+    name: Source,
+    to: Annotated[
+        str, typer.Option(help="approximate, zcdp, renyi, gdp, kullback-leibler or total-variation.")
+    ],
+    delta: Annotated[str | None, typer.Option(help="For approximate: for example 1e-10.")] = None,
+    alpha: Annotated[str | None, typer.Option(help="For renyi: the order.")] = None,
+    method: Annotated[str, typer.Option(help="From zCDP: census, optimal or gaussian.")] = "census",
+    neighbours: Annotated[
+        bool, typer.Option("--neighbours", help="Give up distances beyond one where the edge needs it.")
+    ] = False,
+    budget: BudgetText = None,
+    output: Annotated[Path | None, typer.Option(help="Write the converted specification here.")] = None,
+    catalogue: UserFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Convert a guarantee to another output premetric, and say what that cost."""
+    from stirred.spec import convert as converted
+
+    targets = ("approximate", "zcdp", "renyi", "gdp", "kullback-leibler", "total-variation")
+    result = converted(
+        _load(name, budget, catalogue),
+        _choice(to, targets, "to"),
+        delta=delta,
+        alpha=alpha,
+        method=_choice(method, ("census", "optimal", "gaussian"), "method"),
+        on_distance="neighbours" if neighbours else "refuse",
+    )
+    _finish(result.specification, result.steps, output, as_json)
+
+
+@app.command()
+@reported
+def catalogue(
+    search: Annotated[str, typer.Option(help="Words that must all occur.")] = "",
+    block: Annotated[
+        str, typer.Option(help="Only entries that changed this block, for example multiverse.")
+    ] = "",
+    file: Annotated[Path | None, typer.Option(help="A file with entries of your own.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the flavors of the literature and what each changed from pure DP."""
+    hits = _catalogue(file).search(search, block)
+    if as_json:
+        print_json({"entries": [entry.record() for entry in hits]})
+        return
+    rows = [(e.id, e.name, e.status, e.changed) for e in hits]
+    print_table(
+        f"{len(hits)} entries", ("name", "what it is", "status", "what changed"), rows, first_whole=True
+    )
+
+
+@app.command()
+@reported
+def census(as_json: AsJson = False) -> None:
+    """Recompute the 2020 Census: Tables 2 to 5 of "A Refreshment Stirred, Not Shaken"."""
+    from stirred.spec.census import census_tables
+
+    tables = census_tables()
+    if as_json:
+        print_json(tables.record())
+        return
+    for table in tables.tables:
+        rows = [[row[name] for name in table.columns] for row in table.rows]
+        headings = [name.replace("_", " ") for name in table.columns]
+        print_table(f"Table {table.number}. {table.title}", headings, rows)
+        print_text("")
+    low, high = tables.like_2010["epsilon"]
+    doubled = tables.duplicated_record
+    print_text(
+        f"Like 2010 (b = {tables.like_2010['largest_stratum']:,}, rates 4% to 2%): "
+        f"nominal ε from {low} to {high}.\n"
+        f"One duplicated record: ρ² = {doubled['rho_squared']} (ε = {doubled['epsilon']} at delta 1e-10).\n"
+    )
+    for note in tables.footnotes:
+        print_text(f"* {note}")
+    print_text("\nAll budgets are nominal: those of different flavors are not comparable.")
+
+
+@app.command()
+@reported
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of a specification file (the same with and without --json)."""
+    import json
+
+    from stirred.spec import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def _catalogue(file: Path | None) -> Catalogue:
+    from stirred.spec import catalogue as room
+
+    shipped = room.catalogue()
+    return shipped if file is None else shipped.extended(_existing(file))
+
+
+def _load(name: str, budget: str | None, file: Path | None) -> Specification:
+    from stirred.spec import Specification
+
+    path = Path(name)
+    if _is_file(name):
+        return Specification.from_json(_existing(path).read_text(encoding="utf-8"))
+    return _catalogue(file)[name].specification(None if budget is None else _budget(budget))
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).suffix == ".json" or Path(name).is_file()
+
+
+def _show_entry(entry: Entry, as_json: bool) -> None:
+    """An entry without a budget: what it is, and its blocks where it has them."""
+    from stirred.spec.block import BLOCKS
+
+    flavor = entry.flavor() if entry.status in {"flavor", "family"} else None
+    if as_json:
+        print_json({"entry": entry.record(), "flavor": None if flavor is None else str(flavor)})
+        return
+    print_text(f"{entry.name}\n{entry.citation}\n\n{entry.changed}\n")
+    if flavor is None:
+        print_text(f"Status: {entry.status}. It cannot be promised as a guarantee.")
+        return
+    print_text(f"Flavor: {flavor}\n")
+    for block in BLOCKS[1:-1]:
+        print_text(f"{block.replace('_', ' ')}: {getattr(flavor, block).sentence()}")
+    print_text(
+        f"\nIt has no budget: add one of {', '.join(flavor.output_premetric.parametrisations)}, "
+        "for example --budget epsilon=1, to see the guarantee."
+    )
+
+
+def _existing(path: Path) -> Path:
+    from stirred.errors import UnknownName
+
+    if not path.is_file():
+        raise UnknownName(
+            f"there is no file {path}",
+            field="file",
+            expected="the path of a JSON file",
+            hint="Check the path, or use a catalogue name (stirred spec catalogue).",
+        )
+    return path
+
+
+def _budget(text: str) -> Budget:
+    from stirred.errors import ParametrisationMissing
+    from stirred.spec import Budget
+
+    kind, equals, amount = text.partition("=")
+    if not equals or kind not in {"epsilon", "rho", "rho_squared", "mu", "loss"}:
+        raise ParametrisationMissing(
+            "a bare number is not a budget",
+            field="--budget",
+            expected="epsilon=..., rho_squared=..., rho=..., mu=... or loss=...",
+            hint="For example --budget epsilon=1 or --budget rho_squared=2.63.",
+        )
+    return Budget.read({"parametrisation": kind, "amounts": [amount]})
+
+
+def _invariant(text: str) -> Any:
+    from stirred.spec import Count
+
+    unit, _, attributes = text.partition(":")
+    return Count(unit=unit, by=tuple(a.strip() for a in attributes.split(",") if a.strip()))
+
+
+def _choice(value: str, allowed: tuple[str, ...], field: str) -> Any:
+    from stirred.errors import UnknownName
+
+    if value not in allowed:
+        raise UnknownName(
+            f"--{field} does not know this value",
+            field=field,
+            expected="one of " + ", ".join(allowed),
+            hint="Choose one of the listed values.",
+        )
+    return value
+
+
+def _comparison(verdict: Comparison) -> dict[str, Any]:
+    return {
+        "overall": str(verdict.overall),
+        "reason": verdict.reason,
+        "sentence": verdict.sentence(),
+        "flavor_order": str(verdict.flavor_order),
+        "budgets_ranked": verdict.budgets_ranked,
+        "exact": verdict.exact,
+        "differing": list(verdict.differing),
+        "blocks": verdict.to_polars().to_dicts(),
+        "first": str(verdict.first),
+        "second": str(verdict.second),
+    }
+
+
+def _finish(result: Specification, steps: tuple[str, ...], output: Path | None, as_json: bool) -> None:
+    if output is not None:
+        from stirred.interchange import write_atomically
+
+        write_atomically(output, result.to_json())
+    if as_json:
+        print_json({"specification": result.record(), "statement": str(result), "steps": list(steps)})
+        return
+    for step in steps:
+        print_text(f"* {step}")
+    print_text(str(result.card()))
+    if output is not None:
+        print_text(f"Written to {output}.")

@@ -1,0 +1,75 @@
+"""One self-contained page about two guarantees: side by side, in words, and in the census tables."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from stirred import __version__
+from stirred.show.swap_rate import swap_rate_figure
+from stirred.spec.census import census_tables
+from stirred.spec.comparison import compare
+from stirred.spec.specification import Specification
+
+_BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
+
+
+def specification_page(
+    first: Specification, second: Specification, names: tuple[str, str], entries: int
+) -> str:
+    """The page as HTML text; it loads nothing from anywhere."""
+    from jinja2 import Environment, StrictUndefined
+
+    text = resources.files(__name__.rpartition(".")[0]).joinpath("templates/specification.html")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    verdict = compare(first, second)
+    tables = census_tables()
+    page: str = environment.from_string(text.read_text(encoding="utf-8")).render(
+        names=names,
+        specifications=(first, second),
+        cards=(first.card(), second.card()),
+        verdict=verdict,
+        rows=[_row(verdict, block, first, second) for block in _BLOCKS],
+        figure=swap_rate_figure(),
+        tables=tables.tables,
+        footnotes=tables.footnotes,
+        cell=_cell,
+        version=__version__,
+        entries=entries,
+    )
+    return page
+
+
+def _row(verdict: Any, block: str, first: Specification, second: Specification) -> dict[str, str]:
+    found = next(b for b in verdict.blocks if b.block == block)
+    return {
+        "block": block.replace("_", " "),
+        "first": _text(getattr(first, block)),
+        "second": _text(getattr(second, block)),
+        "order": "not ranked" if block == "budget" and not verdict.budgets_ranked else str(found.order),
+        "reason": found.reason,
+    }
+
+
+def _text(block: Any) -> str:
+    sentence = getattr(block, "sentence", None)
+    if sentence is not None:
+        text = str(sentence())
+        return text[:1].upper() + text[1:]
+    meaning = getattr(block, "meaning", "")
+    return f"{meaning} ({block.stage})" if meaning else str(block)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.2f}" if value == round(value, 2) else f"{value:g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        joiner = " to " if all(isinstance(v, float) for v in value) else "; "
+        return joiner.join(_cell(v) for v in value)
+    return str(value)
