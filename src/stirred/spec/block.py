@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic._internal._model_construction import ModelMetaclass
@@ -24,11 +24,11 @@ _QUESTIONS = {
 class _Translating(ModelMetaclass):
     """Construction from Python raises our errors; nested reading keeps the whole path of a field."""
 
-    def __call__(cls, *args: Any, **fields: Any) -> Any:
+    def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805
         try:
             return super().__call__(*args, **fields)
         except ValidationError as error:
-            raise translated(error, cls) from None
+            raise translated(error, cast("type[BaseModel]", cls)) from None
 
 
 class Block(BaseModel, metaclass=_Translating):
@@ -51,8 +51,12 @@ class Block(BaseModel, metaclass=_Translating):
 
 
 def translated(error: ValidationError, model: type[BaseModel]) -> StirredError:
-    """Turn the first validation failure into an error that names the field and shows no value."""
-    first = error.errors(include_input=False, include_url=False, include_context=True)[0]
+    """Turn a validation failure into an error that names the field and shows no value.
+
+    An unknown key is reported before a missing one: it is usually the cause of it.
+    """
+    failures = error.errors(include_input=False, include_url=False, include_context=True)
+    first = next((f for f in failures if f["type"] == "extra_forbidden"), failures[0])
     path = [str(part) for part in first["loc"]]
     field = ".".join(path) or model.__name__
     if first["type"] == "missing" and path[-1] in _QUESTIONS:
@@ -65,22 +69,30 @@ def translated(error: ValidationError, model: type[BaseModel]) -> StirredError:
     if first["type"] in {"union_tag_invalid", "union_tag_not_found"}:
         tags = str(first.get("ctx", {}).get("expected_tags", "a known kind")).replace("'", "")
         return UnknownName(
-            f"{field}: this kind is not known",
+            f"{field}: this kind is not known"
+            if first["type"] == "union_tag_invalid"
+            else f"{field} has no kind",
             field=f"{field}.kind",
             expected=f"one of {tags}",
             hint="For one of your own, use kind 'described' (symbolic) or 'given' (a finite table).",
         )
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(path[-1], model.model_fields, 1)
-        return InputError(
-            f"unknown key {path[-1]}",
-            field=field,
-            expected="only " + ", ".join(model.model_fields),
-            hint=f"Did you mean {near[0]}?" if near else "Remove the key.",
-        )
+        return _unknown_key(path, [f["loc"][-1] for f in failures if f["type"] == "missing"], model)
+    missing = first["type"] == "missing"
     return InputError(
-        f"{field} is not valid",
+        f"{field} is missing" if missing else f"{field} is not valid",
         field=field,
-        expected=str(first["msg"]).removeprefix("Value error, "),
-        hint="Correct the field and try again.",
+        expected="a value" if missing else str(first["msg"]).removeprefix("Value error, "),
+        hint="Add the field." if missing else "Correct the field and try again.",
+    )
+
+
+def _unknown_key(path: list[str], missing: list[int | str], model: type[BaseModel]) -> InputError:
+    known = [str(name) for name in missing] + (list(model.model_fields) if len(path) == 1 else [])
+    near = difflib.get_close_matches(path[-1], known, 1)
+    return InputError(
+        f"unknown key {path[-1]}",
+        field=".".join(path),
+        expected="a key of this block",
+        hint=f"Did you mean {near[0]}?" if near else "Remove the key.",
     )

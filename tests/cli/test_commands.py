@@ -1,0 +1,227 @@
+"""The command line: output, JSON, exit codes and messages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stirred.cli.app import app
+from stirred.spec import Budget, Specification, catalogue
+
+runner = CliRunner()
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = runner.invoke(app, list(arguments))
+    return result.exit_code, result.stdout, result.stderr
+
+
+def as_json(*arguments: str) -> dict[str, object]:
+    code, out, _ = run(*arguments, "--json")
+    assert code == 0, out
+    return json.loads(out)
+
+
+def test_help_shows_the_whole_map() -> None:
+    code, out, _ = run("--help")
+    assert code == 0
+    for room in ("demo", "spec"):
+        assert room in out
+    code, out, _ = run("spec", "--help")
+    for command in ("show", "compare", "compose", "convert", "catalogue", "census", "schema"):
+        assert command in out
+
+
+def test_help_imports_no_heavy_module() -> None:
+    """`stirred --help` answers in a blink because heavy modules are imported when used."""
+    code = (
+        "import sys; from stirred.cli.app import app; "
+        "heavy = {'polars', 'numpy', 'scipy', 'pydantic', 'dp_accounting', 'pyarrow', 'jinja2'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_show_prints_the_card() -> None:
+    code, out, _ = run("spec", "show", "psa-2020-county")
+    assert code == 0
+    assert "ε-DP(X_CEF, 𝒟_c_Swap, d_HamS^hh, D_Mult)" in out
+    assert "What is published exactly?" in out
+
+
+def test_show_json_round_trips_to_the_same_specification() -> None:
+    body = as_json("spec", "show", "tda-dhc")
+    assert Specification.read(body["specification"]) == catalogue.specification("tda-dhc")
+    assert body["schema_version"] == 1
+
+
+def test_show_latex_is_one_line() -> None:
+    code, out, _ = run("spec", "show", "psa-2020-county", "--latex")
+    assert code == 0
+    assert out.count("\n") == 1
+    assert r"d_{\mathrm{HamS}}^{\mathrm{hh}}" in out
+
+
+def test_show_of_a_flavor_without_a_budget_says_so() -> None:
+    code, out, _ = run("spec", "show", "pure-dp")
+    assert code == 0
+    assert "no budget" in out
+    code, out, _ = run("spec", "show", "pure-dp", "--budget", "epsilon=ln(3)")
+    assert code == 0
+    assert "a factor of 3.0" in out
+
+
+def test_compare_swapping_with_topdown_is_incomparable_and_ranks_no_budget() -> None:
+    body = as_json("spec", "compare", "psa-2020-county", "tda-dhc")
+    assert body["overall"] == "incomparable"
+    assert {"multiverse", "input_premetric", "output_premetric"} <= set(body["differing"])
+    assert body["budgets_ranked"] is False
+    _, out, _ = run("spec", "compare", "psa-2020-county", "tda-dhc")
+    for word in ("multiverse", "household", "person", "D_Mult", "D_NoR", "not ranked"):
+        assert word in out
+
+
+def test_compare_names_the_block_that_moved() -> None:
+    body = as_json("spec", "compare", "psa-2020-county", "psa-2020-county-size", "--same-mechanism")
+    assert [move["block"] for move in body["same_mechanism"]["moves"]] == ["multiverse"]
+
+
+def test_compose_adds_rho_squared_and_writes_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "both.json"
+    body = as_json("spec", "compose", "tda-dhc", "safetab-p", "--output", str(target))
+    assert body["specification"]["budget"]["amounts"] == ["17533/500"]
+    written = Specification.from_json(target.read_text(encoding="utf-8"))
+    assert written.budget == Budget.zcdp(rho_squared="35.066")
+    assert [p.name for p in tmp_path.iterdir()] == ["both.json"]
+
+
+def test_compose_refuses_an_invariant_that_is_not_conditioned_on() -> None:
+    code, _, err = run("spec", "compose", "safetab-p", "--reads", "person:state")
+    assert code == 3
+    assert "the number of persons in each state" in err
+    assert run("spec", "compose", "tda-dhc", "--reads", "person:state")[0] == 0
+
+
+def test_compose_refuses_shared_seeds() -> None:
+    code, _, err = run("spec", "compose", "tda-dhc", "tda-pl", "--shared-seeds")
+    assert code == 3
+    assert "joint law" in err
+
+
+def test_convert_refuses_beyond_neighbours_then_moves_there() -> None:
+    arguments = ("spec", "convert", "das-2020", "--to", "approximate", "--delta", "1e-10")
+    code, _, err = run(*arguments)
+    assert code == 3
+    assert "neighbours" in err
+    body = as_json(*arguments, "--neighbours")
+    converted = Specification.read(body["specification"])
+    assert converted.budget.amount.rounded(2) == "126.78"
+    assert converted.input_premetric.flags.neighbour_valued
+    assert any("moved from d_HamS^p" in step for step in body["steps"])
+
+
+def test_catalogue_is_searchable() -> None:
+    body = as_json("spec", "catalogue", "--search", "pufferfish")
+    assert "pufferfish" in [entry["id"] for entry in body["entries"]]
+    assert "pure-dp" not in [entry["id"] for entry in body["entries"]]
+    assert len(as_json("spec", "catalogue")["entries"]) >= 40
+
+
+def test_census_json_has_every_published_figure() -> None:
+    body = as_json("spec", "census")
+    rows = {row["id"]: row for row in body["table_4"]["rows"]}
+    squares = {name: rows[name]["rho_squared"] for name in rows if rows[name]["rho_squared"]}
+    assert squares == {
+        "tda-dhc": 15.29,
+        "safetab-p": 19.776,
+        "safetab-h": 17.79,
+        "phsafe": 2.515,
+        "das-2020": 55.371,
+    }
+    assert rows["das-2020"]["epsilon"] == 126.78
+    assert rows["tda-dhc"]["epsilon"] == 52.82
+    assert body["duplicated_record"] == {"rho_squared": 221.484, "epsilon": 364.31, "factor": 2}
+    assert [row["epsilon"] for row in body["table_2"]["rows"]] == [17.08, 15.43, 14.68, 12.48]
+    assert [(row["epsilon_5"], row["epsilon_50"]) for row in body["table_5"]["rows"]] == [
+        (19.36, 16.42),
+        (18.13, 15.19),
+        (17.99, 15.05),
+        (16.70, 13.75),
+        (11.68, 8.73),
+        (11.37, 8.42),
+    ]
+    assert body["psa_2010_like"]["epsilon"] == [18.29, 19.0]
+    assert any("52.83" in note and "52.82" in note for note in body["footnotes"])
+
+
+def test_census_prints_four_tables() -> None:
+    _, out, _ = run("spec", "census")
+    for number in (2, 3, 4, 5):
+        assert f"Table {number}." in out
+    assert "not comparable" in out
+
+
+def test_demo_writes_a_report_and_says_where(tmp_path: Path) -> None:
+    code, out, _ = run("demo", "--output", str(tmp_path / "demo"))
+    assert code == 0
+    assert "report.html" in out.replace("\n", "")
+    files = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert files == {"report.html", "psa-2020-county.json", "tda-dhc.json"}
+
+
+def test_schema_is_the_shipped_file() -> None:
+    code, out, _ = run("spec", "schema")
+    shipped = Path("src/stirred/spec/specification.schema.json")
+    assert code == 0
+    assert json.loads(out) == json.loads(shipped.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("spec", "show", "psa-2020-conty"), 2, "psa-2020-county"),
+        (("spec", "show", "no/such/file.json"), 2, "there is no file"),
+        (("spec", "show", "pure-dp", "--budget", "1"), 2, "bare number"),
+        (("spec", "show", "pure-dp", "--budget", "epsilon=nan"), 2, "not a number"),
+        (("spec", "show", "pure-dp", "--budget", "epsilon=-1"), 2, "negative"),
+        (("spec", "show", "pure-dp", "--budget", "rho_squared=1"), 2, "not measured in"),
+        (("spec", "compose", "tda-dhc", "psa-2020-county"), 3, "do not compose"),
+        (("spec", "compose", "tda-dhc", "tda-pl", "--order", "random"), 2, "sequential"),
+        (("spec", "convert", "tda-dhc", "--to", "zzz"), 2, "approximate"),
+        (("spec", "convert", "psa-2020-county", "--to", "approximate"), 2, "delta"),
+        (("spec", "catalogue", "--block", "universe"), 2, "multiverse"),
+        (("spec", "catalogue", "--file", "no/such.json"), 2, "no file"),
+        (("spec", "compare", "psa-2020-county"), 2, "Missing argument"),
+        (("spec", "nothing"), 2, "No such command"),
+    ],
+)
+def test_bad_calls_name_the_problem_and_exit_with_two_or_three(
+    arguments: tuple[str, ...], code: int, word: str
+) -> None:
+    found, out, err = run(*arguments)
+    assert found == code
+    assert out == ""
+    assert word in " ".join(err.split())
+
+
+def test_errors_as_json_are_one_object_with_stable_keys() -> None:
+    code, out, err = run("spec", "show", "nothing-like-it", "--json")
+    assert code == 2
+    assert err == ""
+    error = json.loads(out)["error"]
+    assert set(error) == {"code", "problem", "field", "expected", "hint"}
+
+
+def test_a_read_only_folder_gives_a_clear_error_and_no_partial_file(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way", encoding="utf-8")
+    code, _, err = run("spec", "compose", "tda-pl", "--output", str(blocked / "out.json"))
+    assert code == 2
+    assert "could not be written" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

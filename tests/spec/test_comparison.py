@@ -1,0 +1,737 @@
+"""Comparison of specifications against a brute force that knows only the definition of satisfaction."""
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from stirred.spec import (
+    Budget,
+    Condition,
+    Count,
+    Distribution,
+    Domain,
+    FiniteMechanism,
+    Order,
+    Schema,
+    Specification,
+    Stage,
+    catalogue,
+    compare,
+    from_invariants,
+    satisfies,
+)
+from stirred.spec.bounds import bounds
+from stirred.spec.census import SCHEMES
+from stirred.spec.comparison import BlockVerdict, Comparison, NotStronger
+from stirred.spec.exact import Exact
+from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours, SymmetricDifference
+from stirred.spec.multiverse import Explicit, Trivial
+from stirred.spec.output_premetric import (
+    Approximate,
+    ChiSquared,
+    Coarsened,
+    DensityRatio,
+    GaussianTradeOff,
+    Hellinger,
+    KullbackLeibler,
+    Multiplicative,
+    NormalisedRenyi,
+    Renyi,
+    TotalVariation,
+    Wasserstein,
+)
+from stirred.spec.witness import WIDEST
+
+INF = Decimal("Infinity")
+SAME = Decimal(1).scaleb(-40)
+DISTANCES = ("0", "1/2", "1", "1", "1", "2", "3", "inf")
+EPSILONS = ("0", "1/3", "ln(3/2)", "ln(2)", "1", "ln(4)", "2", "inf")
+SQUARES = ("0", "1/8", "1/4", "1/3", "1/2", "1", "2", "25", "inf")
+CHUNKS = range(10)
+PAIRS = 25
+
+
+def value(text: str) -> Decimal:
+    """A number of the sketch language, read without the library: rationals, ln(r), sqrt(r), inf."""
+    with localcontext() as context:
+        context.prec = 60
+        if text == "inf":
+            return INF
+        inner = text[text.index("(") + 1 : -1] if "(" in text else text
+        fraction = Fraction(inner)
+        number = Decimal(fraction.numerator) / Decimal(fraction.denominator)
+        return number.ln() if text.startswith("ln") else number.sqrt() if text.startswith("sqrt") else number
+
+
+def below(left: Decimal, right: Decimal) -> bool:
+    """Left <= right; the sketches' numbers are equal or differ by far more than 1e-40."""
+    return left <= right or left - right < SAME
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A finite specification in plain Python: the twin against which the library is held."""
+
+    size: int
+    universes: tuple[tuple[int, ...], ...]
+    distances: tuple[tuple[str, ...], ...]
+    budgets: tuple[str, ...]
+    kind: str
+
+    def budget(self, universe: int) -> Decimal:
+        amount = value(self.budgets[0 if len(self.budgets) == 1 else universe])
+        with localcontext() as context:
+            context.prec = 60
+            return amount.sqrt() if self.kind == "rho_squared" else amount
+
+    def explicit(self, x: int, y: int) -> Decimal:
+        """Equation 2.3 with 0 times infinity infinite: what the pair x, y is allowed, in this order."""
+        best = INF
+        distance = value(self.distances[x][y])
+        for number, universe in enumerate(self.universes):
+            budget = self.budget(number)
+            if x in universe and y in universe and INF not in (budget, distance):
+                with localcontext() as context:
+                    context.prec = 60
+                    best = min(best, budget * distance)
+        return best
+
+    def edge(self, x: int, y: int) -> Decimal:
+        """D_Mult and D_NoR are symmetric, so either order bounds the pair."""
+        return min(self.explicit(x, y), self.explicit(y, x))
+
+    def implied(self, x: int, y: int) -> Decimal:
+        """The least total over every simple path from x to y."""
+        others = [z for z in range(self.size) if z not in (x, y)]
+        best = Decimal(0) if x == y else INF
+        for length in range(len(others) + 1):
+            for between in itertools.permutations(others, length):
+                path = (x, *between, y)
+                with localcontext() as context:
+                    context.prec = 60
+                    best = min(best, sum((self.edge(a, b) for a, b in itertools.pairwise(path)), Decimal(0)))
+        return best
+
+    def stronger_than(self, other: "Sketch") -> bool:
+        """Whether every constraint that the other makes is implied here."""
+        pairs = itertools.permutations(range(self.size), 2)
+        return all(below(self.implied(x, y), other.explicit(x, y)) for x, y in pairs)
+
+    def specification(self) -> Specification:
+        domain = Domain.finite(range(self.size))
+        given = Given(unit="unit", points=domain.enumerate(), distances=self.distances)
+        kind = self.kind
+        return Specification(
+            domain=domain,
+            multiverse=Explicit(parts=self.universes),
+            input_premetric=given,
+            output_premetric=Multiplicative() if kind == "epsilon" else NormalisedRenyi(),
+            budget=Budget.by_universe(kind, self.budgets),
+        )
+
+
+def drawn(random_: random.Random, size: int, kind: str) -> Sketch:
+    """Overlapping universes that need not cover, an asymmetric premetric, budgets constant or not."""
+    count = random_.randint(1, 3)
+    universes = tuple(
+        tuple(sorted(random_.sample(range(size), random_.randint(min(2, size), size)))) for _ in range(count)
+    )
+    symmetric = random_.random() < 0.4
+    table = [["0"] * size for _ in range(size)]
+    for x, y in itertools.permutations(range(size), 2):
+        table[x][y] = table[y][x] if symmetric and y < x else random_.choice(DISTANCES)
+    amounts = EPSILONS if kind == "epsilon" else SQUARES
+    constant = random_.random() < 0.4
+    budgets = tuple(random_.choice(amounts) for _ in range(1 if constant else count))
+    return Sketch(size, universes, tuple(map(tuple, table)), budgets, kind)
+
+
+def nudged(random_: random.Random, sketch: Sketch) -> Sketch:
+    """The same specification with one thing moved: a budget, a distance or a universe."""
+    move = random_.choice(("budget", "distance", "shrink", "drop", "merge"))
+    universes = [list(u) for u in sketch.universes]
+    budgets = [sketch.budgets[0 if len(sketch.budgets) == 1 else i] for i in range(len(universes))]
+    table = [list(row) for row in sketch.distances]
+    index = random_.randrange(len(universes))
+    if move == "budget":
+        budgets[index] = random_.choice(EPSILONS if sketch.kind == "epsilon" else SQUARES)
+    elif move == "distance":
+        x, y = random_.sample(range(sketch.size), 2)
+        table[x][y] = random_.choice(DISTANCES)
+    elif move == "shrink":
+        universes[index].remove(random_.choice(universes[index]))
+    elif move == "drop" and len(universes) > 1:
+        del universes[index], budgets[index]
+    else:
+        universes.append(sorted({*universes[index], *random_.choice(universes)}))
+        budgets.append(random_.choice(budgets))
+    parts = tuple(map(tuple, universes))
+    return replace(sketch, universes=parts, budgets=tuple(budgets), distances=tuple(map(tuple, table)))
+
+
+def normalised(random_: random.Random, sketch: Sketch) -> Sketch:
+    """The implied constraints of a rational sketch as one table, and one of them perhaps changed."""
+    points = range(sketch.size)
+    table = [["0" if x == y else rational(sketch.implied(x, y)) for y in points] for x in points]
+    if random_.random() < 0.6:
+        x, y = random_.sample(points, 2)
+        if table[x][y] != "inf":
+            table[x][y] = str(
+                max(Fraction(0), Fraction(table[x][y]) + random_.choice((-1, 1)) * Fraction(1, 7))
+            )
+    whole = (tuple(points),)
+    return replace(sketch, universes=whole, budgets=("1",), distances=tuple(map(tuple, table)))
+
+
+def rational(number: Decimal) -> str:
+    return "inf" if number == INF else str(Fraction(number).limit_denominator(1000))
+
+
+def pair_of_sketches(seed: int, kind: str) -> tuple[Sketch, Sketch]:
+    random_ = random.Random(f"{kind} {seed}")
+    first = drawn(random_, random_.randint(2, 4), kind)
+    mode = random_.random()
+    if mode < 0.3:
+        return first, drawn(random_, first.size, kind)
+    if mode < 0.75:
+        return first, nudged(random_, first)
+    plain = replace(
+        first,
+        kind="epsilon" if kind == "epsilon" else "rho",
+        budgets=tuple(random_.choice(("0", "1/3", "1", "3/2", "inf")) for _ in first.budgets),
+    )
+    return plain, normalised(random_, plain)
+
+
+def multiplicative(p: Distribution, q: Distribution) -> float:
+    """D_Mult from its definition on atoms."""
+    worst = 0.0
+    for outcome in p.support | q.support:
+        if p[outcome] == 0 or q[outcome] == 0:
+            return math.inf
+        worst = max(worst, abs(math.log(p[outcome] / q[outcome])))
+    return worst
+
+
+def renyi_from_below(p: Distribution, q: Distribution) -> float:
+    """D_NoR on a grid of orders, with Kullback-Leibler: never above the supremum."""
+    if p.support != q.support:
+        return math.inf
+    outcomes = sorted(p.support, key=repr)
+    masses = np.array([[float(law[o]) for o in outcomes] for law in (p, q)])
+    best = 0.0
+    for a, b in (masses, masses[::-1]):
+        loss = np.log(a / b)
+        best = max(best, float(a @ loss))
+        for order in (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 9.0, 20.0, 60.0):
+            peak = ((order - 1) * loss).max()
+            moment = peak + math.log(float(a @ np.exp((order - 1) * loss - peak)))
+            best = max(best, moment / (order - 1) / order)
+    return math.sqrt(best)
+
+
+def respects(mechanism: FiniteMechanism, sketch: Sketch, measure: Callable[..., float]) -> bool:
+    """Definition 2.4.4 by the twin's own arithmetic, to a relative 1e-7."""
+    pairs = itertools.permutations(range(sketch.size), 2)
+    return all(
+        measure(mechanism.laws[x], mechanism.laws[y]) <= float(sketch.explicit(x, y)) * (1 + 1e-7) + 1e-9
+        for x, y in pairs
+    )
+
+
+def sound_mechanisms(random_: random.Random, sketch: Sketch) -> list[FiniteMechanism]:
+    """Mechanisms that satisfy a sketch, as close to its constraints as a random choice gets."""
+    points = range(sketch.size)
+    bound = [[float(sketch.implied(x, y)) for y in points] for x in points]
+    twin = [next(y for y in points if bound[x][y] < 1e-30) for x in points]
+    heights = lipschitz(random_, bound, twin)
+    domain = Domain.finite(points)
+    found = [FiniteMechanism(domain, dict(enumerate(laws))) for laws in noisy(sketch.kind, heights)]
+    found.append(FiniteMechanism(domain, dict(enumerate(mixed(random_, bound, twin)))))
+    return found
+
+
+def lipschitz(random_: random.Random, bound: Sequence[Sequence[float]], twin: Sequence[int]) -> list[float]:
+    """McShane's extension of random anchors: the largest function with those slopes."""
+    anchors = [random_.uniform(0, 4) for _ in bound]
+    return [min(anchor + bound[s][twin[x]] for s, anchor in enumerate(anchors)) for x in range(len(bound))]
+
+
+def noisy(kind: str, heights: Sequence[float]) -> list[list[Distribution]]:
+    """Two outputs with log-odds in one direction; and for D_NoR a Gaussian in fourteen bins."""
+    safe, top = 1 - 1e-6, max(heights)
+    scale = safe if kind == "epsilon" else safe * math.sqrt(2)
+    masses = [Fraction(math.exp(scale * (h - top))) / 2 for h in heights]
+    two = [Distribution({1: mass, 0: 1 - mass}) for mass in masses]
+    if kind == "epsilon":
+        return [two]
+    edges = np.linspace(min(heights) * math.sqrt(2) - 3, top * math.sqrt(2) + 3, 13)
+    binned = []
+    for height in heights:
+        cumulative = ndtr(np.concatenate([[-np.inf], edges - scale * height, [np.inf]]))
+        parts = [Fraction(float(m)) for m in np.diff(cumulative)]
+        binned.append(Distribution({k: part / sum(parts) for k, part in enumerate(parts)}))
+    return [two, binned]
+
+
+def mixed(
+    random_: random.Random, bound: Sequence[Sequence[float]], twin: Sequence[int]
+) -> list[Distribution]:
+    """Random tables drawn towards the uniform one until D_Mult, and so D_NoR, keeps every bound."""
+    tables = [[random_.randint(0, 9) + Fraction(1, 50) for _ in range(3)] for _ in bound]
+    share = Fraction(1)
+    while True:
+        laws = []
+        for x in range(len(bound)):
+            table = tables[twin[x]]
+            parts = [(1 - share) / 3 + share * weight / sum(table) for weight in table]
+            laws.append(Distribution(dict(enumerate(parts))))
+        pairs = itertools.permutations(range(len(bound)), 2)
+        if all(multiplicative(laws[x], laws[y]) <= bound[x][y] * (1 - 1e-9) for x, y in pairs):
+            return laws
+        share *= Fraction(3, 4)
+
+
+def order_of(forward: bool, backward: bool) -> Order:
+    names = {
+        (True, True): Order.EQUIVALENT,
+        (True, False): Order.STRONGER,
+        (False, True): Order.WEAKER,
+        (False, False): Order.INCOMPARABLE,
+    }
+    return names[forward, backward]
+
+
+def check_witness(found: NotStronger, first: Sketch, second: Sketch) -> None:
+    """The pair is one the brute force finds too, and the mechanism separates the specifications."""
+    x, y = found.pair
+    reachable, allowed = first.implied(x, y), second.edge(x, y)
+    assert float(found.reachable) == pytest.approx(float(reachable))
+    assert float(found.allowed) == pytest.approx(float(allowed))
+    assert not below(reachable, allowed)
+    if found.mechanism is None:
+        assert first.kind != "epsilon", "D_Mult always has a witness"
+        target = min(reachable, allowed + 1)
+        assert math.sqrt(2) * float(target) > WIDEST, "no witness, though the gap is neither wide nor narrow"
+        return
+    assert satisfies(found.mechanism, first.specification()).satisfied
+    assert not satisfies(found.mechanism, second.specification()).satisfied
+    measure = multiplicative if first.kind == "epsilon" else renyi_from_below
+    assert respects(found.mechanism, first, measure)
+    assert not respects(found.mechanism, second, measure)
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho_squared"])
+@pytest.mark.parametrize("chunk", CHUNKS)
+def test_r31_exact_comparison_agrees_with_all_simple_paths(chunk: int, kind: str) -> None:
+    """R31: A is stronger than B exactly when every constraint of B is implied along a path of A.
+
+    500 pairs of specifications. Where A is stronger, random mechanisms that satisfy A satisfy B; where it
+    is not, a witness satisfies A and violates B, confirmed by the verifier and by the twin's arithmetic.
+    """
+    tried = 0
+    for seed in range(chunk * PAIRS, (chunk + 1) * PAIRS):
+        first, second = pair_of_sketches(seed, kind)
+        a, b = first.specification(), second.specification()
+        verdict = compare(a, b)
+        forward, backward = first.stronger_than(second), second.stronger_than(first)
+        assert verdict.exact
+        assert verdict.overall == order_of(forward, backward), (seed, first, second)
+        assert (verdict.first_not_stronger is None) == forward
+        assert (verdict.second_not_stronger is None) == backward
+        for found, one, two in (
+            (verdict.first_not_stronger, first, second),
+            (verdict.second_not_stronger, second, first),
+        ):
+            if found is not None:
+                check_witness(found, one, two)
+                continue
+            for mechanism in sound_mechanisms(random.Random(seed), one):
+                assert satisfies(mechanism, one.specification()).satisfied
+                assert satisfies(mechanism, two.specification()).satisfied
+                tried += 1
+    assert tried > PAIRS
+
+
+def test_the_random_pairs_cover_every_verdict() -> None:
+    for kind in ("epsilon", "rho_squared"):
+        seen = {Order.STRONGER: 0, Order.WEAKER: 0, Order.EQUIVALENT: 0, Order.INCOMPARABLE: 0}
+        for seed in range(250):
+            first, second = pair_of_sketches(seed, kind)
+            seen[order_of(first.stronger_than(second), second.stronger_than(first))] += 1
+        assert min(seen.values()) >= 20, seen
+
+
+def two_points(
+    budget: Budget, output: object = None, distances: object = (("0", "1"), ("1", "0"))
+) -> Specification:
+    domain = Domain.finite((0, 1))
+    return Specification(
+        domain=domain,
+        multiverse=Trivial(),
+        input_premetric=Given(unit="unit", points=(0, 1), distances=distances),
+        output_premetric=output or Multiplicative(),
+        budget=budget,
+    )
+
+
+@pytest.mark.parametrize(
+    ("large", "small"), [(2000, 1000), (800, 790), (30, 20), (1, 0), ("inf", 1000), (1, "1e-9")]
+)
+def test_r31_pure_witness_at_extreme_budgets(large: object, small: object) -> None:
+    """A witness that is returned separates the two, also where e to the budget leaves the floats."""
+    a, b = two_points(Budget.epsilon(large)), two_points(Budget.epsilon(small))
+    verdict = compare(a, b)
+    assert verdict.overall == Order.WEAKER
+    assert verdict.first_not_stronger is not None
+    mechanism = verdict.first_not_stronger.mechanism
+    if mechanism is not None:
+        assert satisfies(mechanism, a).satisfied
+        assert not satisfies(mechanism, b).satisfied
+
+
+@pytest.mark.parametrize("digits", [3, 9, 15, 17, 20, 40])
+def test_r31_pure_witness_at_narrow_gaps(digits: int) -> None:
+    """The same for two budgets that a float cannot tell apart."""
+    a, b = two_points(Budget.epsilon(1 + Fraction(1, 10**digits))), two_points(Budget.epsilon(1))
+    verdict = compare(a, b)
+    assert verdict.overall == Order.WEAKER
+    assert verdict.first_not_stronger is not None
+    mechanism = verdict.first_not_stronger.mechanism
+    if mechanism is not None:
+        assert satisfies(mechanism, a).satisfied
+        assert not satisfies(mechanism, b).satisfied
+
+
+def test_r31_zcdp_verdict_stands_where_no_witness_fits_the_floats() -> None:
+    a = two_points(Budget.zcdp(rho=40), NormalisedRenyi())
+    b = two_points(Budget.zcdp(rho=20), NormalisedRenyi())
+    verdict = compare(a, b)
+    assert verdict.overall == Order.WEAKER
+    assert verdict.first_not_stronger is not None
+    assert verdict.first_not_stronger.mechanism is None
+
+
+def of_block(verdict: Comparison, name: str) -> BlockVerdict:
+    return next(b for b in verdict.blocks if b.block == name)
+
+
+def test_swapping_and_topdown_are_incomparable_block_by_block() -> None:
+    """Table 4: other invariants, another unit, another measure; the budgets are in two currencies."""
+    verdict = compare(catalogue.specification("psa-2020-county"), catalogue.specification("tda-dhc"))
+    assert verdict.overall == Order.INCOMPARABLE
+    assert not verdict.exact
+    assert verdict.differing == ("multiverse", "input_premetric", "output_premetric", "budget")
+    assert [str(b.order) for b in verdict.blocks] == [
+        "equivalent",
+        "incomparable",
+        "incomparable",
+        "stronger",
+        "incomparable",
+    ]
+    assert "protection units differ (household and person)" in of_block(verdict, "input_premetric").reason
+    assert "invariants of neither contain" in of_block(verdict, "multiverse").reason
+    assert not verdict.budgets_ranked
+    assert "not ranked" in of_block(verdict, "budget").reason
+    assert "nominal" in verdict.sentence() and "are not ranked" in verdict.sentence()
+    assert verdict.flavor_order == Order.INCOMPARABLE
+
+
+def at_budget(specification: Specification, epsilon: object) -> Specification:
+    return Specification(**dict(specification) | {"budget": Budget.epsilon(epsilon)})
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(range(len(SCHEMES)), 2)))
+def test_proposition_3_orders_the_swapping_schemes_of_table_5(first: int, second: int) -> None:
+    """Every later row of Table 5 keeps all the tables of an earlier one exact, so its flavor is weaker."""
+    a, b = SCHEMES[first].specification("0.05"), SCHEMES[second].specification("0.05")
+    verdict = compare(a, b)
+    assert verdict.flavor_order == Order.STRONGER
+    assert of_block(verdict, "multiverse").order == Order.STRONGER
+    assert verdict.overall == Order.INCOMPARABLE, "the weaker flavor has the smaller budget"
+    assert not verdict.budgets_ranked
+    level = compare(at_budget(a, 17), at_budget(b, 17))
+    assert level.overall == Order.STRONGER
+    assert "Proposition 3" in level.reason
+    assert compare(at_budget(b, 17), at_budget(a, 17)).overall == Order.WEAKER
+    assert compare(at_budget(a, 17), at_budget(b, 18)).overall == Order.STRONGER
+    assert compare(at_budget(a, 18), at_budget(b, 17)).overall == Order.INCOMPARABLE
+
+
+def test_proposition_3_on_an_enumerated_twin() -> None:
+    """Nested invariants on data sets that can be listed: the exact verdict and the theorem agree."""
+    schema = Schema.of(match=(0, 1), swap=(0, 1))
+    domain = Domain.datasets(schema, sizes=(2,))
+    coarse, fine = Count(unit="record", by=("match",)), Count(unit="record", by=("swap",))
+    build = {
+        name: Specification(
+            domain=domain,
+            multiverse=from_invariants(*invariants),
+            input_premetric=HammingUnordered(unit="record"),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon("ln(3)"),
+        )
+        for name, invariants in {"few": (coarse,), "many": (coarse, fine)}.items()
+    }
+    verdict = compare(build["few"], build["many"])
+    assert verdict.exact
+    assert verdict.overall == Order.STRONGER
+    assert verdict.flavor_order == Order.STRONGER
+    assert compare(build["many"], build["few"]).overall == Order.WEAKER
+
+
+def households(move: bool) -> tuple[Domain, Given, Given]:
+    """Two households of two people with one bit each; or three places, where a person may move house."""
+    if move:
+        homes = list(itertools.product((0, 1), repeat=2))
+        points = [tuple(sorted(tuple(p for p in (0, 1) if home[p] == h) for h in (0, 1))) for home in homes]
+        domain = Domain.finite(sorted(set(itertools.product(range(2), repeat=2))))
+        person = [[str(sum(a != b for a, b in zip(x, y, strict=True))) for y in homes] for x in homes]
+
+        def records(home: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+            return tuple(tuple(p for p in (0, 1) if home[p] == h) for h in (0, 1))
+
+        household = [
+            [str(sum(a != b for a, b in zip(records(x), records(y), strict=True))) for y in homes]
+            for x in homes
+        ]
+        assert len(points) == len(homes)
+    else:
+        people = list(itertools.product((0, 1), repeat=4))
+        domain = Domain.finite(people)
+        person = [[str(sum(a != b for a, b in zip(x, y, strict=True))) for y in people] for x in people]
+        household = [[str((x[:2] != y[:2]) + (x[2:] != y[2:])) for y in people] for x in people]
+    listed = domain.enumerate()
+    return (
+        domain,
+        Given(unit="person", points=listed, distances=person),
+        Given(unit="household", points=listed, distances=household),
+    )
+
+
+def of_unit(domain: Domain, premetric: Given, epsilon: object) -> Specification:
+    return Specification(
+        domain=domain,
+        multiverse=Trivial(),
+        input_premetric=premetric,
+        output_premetric=Multiplicative(),
+        budget=Budget.epsilon(epsilon),
+    )
+
+
+def test_proposition_2_4_15_household_is_stronger_than_person_with_fixed_membership() -> None:
+    """d_h <= d_p <= 2 d_h where nobody moves: the household guarantee implies the person guarantee."""
+    domain, person, household = households(move=False)
+    found = bounds(household, person, domain)
+    assert found is not None
+    assert (found.lower, found.upper) == (Exact.of(1), Exact.of(2))
+    assert compare(of_unit(domain, household, 1), of_unit(domain, person, 1)).overall == Order.STRONGER
+    assert compare(of_unit(domain, person, 1), of_unit(domain, household, 2)).overall == Order.STRONGER
+    assert compare(of_unit(domain, person, 1), of_unit(domain, household, 1)).overall == Order.WEAKER
+    assert (
+        compare(of_unit(domain, person, 1), of_unit(domain, household, "19/10")).overall == Order.INCOMPARABLE
+    )
+    assert not compare(of_unit(domain, household, 1), of_unit(domain, person, 1)).budgets_ranked
+
+
+def test_erratum_8_9_a_move_changes_two_households() -> None:
+    """With household membership in the record, d_h = 2 at d_p = 1: only twice the budget carries over."""
+    domain, person, household = households(move=True)
+    found = bounds(person, household, domain)
+    assert found is not None
+    assert found.upper == Exact.of(2)
+    assert compare(of_unit(domain, household, 1), of_unit(domain, person, 1)).overall != Order.STRONGER
+    assert compare(of_unit(domain, household, 1), of_unit(domain, person, 2)).overall == Order.STRONGER
+
+
+def test_units_of_different_name_are_never_called_equivalent() -> None:
+    """d_HamS of persons and d_HamS of households are two premetrics, also on a domain that can be listed."""
+    domain = Domain.datasets(Schema.of(a=("x", "y")), sizes=(2,))
+    a, b = (
+        Specification(
+            domain=domain,
+            multiverse=Trivial(),
+            input_premetric=HammingUnordered(unit=unit),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(1),
+        )
+        for unit in ("person", "household")
+    )
+    verdict = compare(a, b)
+    assert of_block(verdict, "input_premetric").order != Order.EQUIVALENT
+    assert not verdict.budgets_ranked
+
+
+@pytest.mark.parametrize("epsilon", ["1", "ln(3)", "1/10", "8"])
+def test_bun_steinke_pure_dp_is_stronger_than_zcdp_at_epsilon_over_root_two(epsilon: str) -> None:
+    pure = two_points(Budget.epsilon(epsilon))
+    square = Exact.of(epsilon).rounded_up() ** 2 / 2
+    assert (
+        compare(pure, two_points(Budget.zcdp(rho_squared=Exact(square)), NormalisedRenyi())).overall
+        == Order.STRONGER
+    )
+    smaller = two_points(Budget.zcdp(rho_squared=Exact(square * Fraction(999, 1000))), NormalisedRenyi())
+    assert compare(pure, smaller).overall != Order.STRONGER
+    assert compare(smaller, pure).overall not in {Order.STRONGER, Order.EQUIVALENT}
+
+
+def test_pure_dp_against_zcdp_is_not_called_incomparable_where_it_is_stronger() -> None:
+    """Every pair with D_Mult <= ln 3 is a garbling of randomised response, whose D_NoR squared is 0.5493.
+
+    Pure DP at ln 3 therefore implies rho squared 0.58, below (ln 3)^2/2 = 0.6035: no theorem of the tool
+    says so, but "incomparable" says that pure DP allows a mechanism which zCDP forbids, and it does not.
+    """
+    response = {
+        0: Distribution({0: Fraction(3, 4), 1: Fraction(1, 4)}),
+        1: Distribution({0: Fraction(1, 4), 1: Fraction(3, 4)}),
+    }
+    zcdp = two_points(Budget.zcdp(rho_squared="0.58"), NormalisedRenyi())
+    assert satisfies(FiniteMechanism(zcdp.domain, response), zcdp).satisfied
+    assert compare(two_points(Budget.epsilon("ln(3)")), zcdp).overall in {Order.STRONGER, Order.UNDECIDED}
+
+
+def test_remark_2_4_7_different_domains_are_incomparable() -> None:
+    small, large = Domain.finite((0, 1)), Domain.finite((0, 1, 2))
+    a, b = (
+        Specification(
+            domain=domain,
+            multiverse=Trivial(),
+            input_premetric=Given(
+                unit="unit",
+                points=domain.enumerate(),
+                distances=[["0" if x == y else "1" for y in domain.enumerate()] for x in domain.enumerate()],
+            ),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(1),
+        )
+        for domain in (small, large)
+    )
+    verdict = compare(a, b)
+    assert verdict.overall == Order.INCOMPARABLE
+    assert verdict.flavor_order == Order.INCOMPARABLE
+    assert verdict.differing == ("domain", "budget")
+    assert not verdict.budgets_ranked
+    raw = compare(a, Specification(**dict(a) | {"domain": Domain.finite((0, 1), stage=Stage.RAW_RESPONSES)}))
+    assert raw.overall == Order.INCOMPARABLE
+    assert "raw responses" in of_block(raw, "domain").reason
+
+
+OUTPUTS = [
+    (Multiplicative(), "epsilon"),
+    (Approximate(delta=Exact.of("1e-6")), "epsilon"),
+    (NormalisedRenyi(), "rho_squared"),
+    (NormalisedRenyi(), "rho"),
+    (Renyi(alpha=Exact.of(2)), "epsilon"),
+    (KullbackLeibler(), "loss"),
+    (TotalVariation(), "loss"),
+    (Hellinger(), "loss"),
+    (ChiSquared(), "loss"),
+    (DensityRatio(), "epsilon"),
+    (Wasserstein(), "loss"),
+    (GaussianTradeOff(), "mu"),
+]
+
+
+@pytest.mark.parametrize(("output", "kind"), OUTPUTS)
+@pytest.mark.parametrize("amounts", [("1/2",), ("1/2", "1/3"), ("inf",)])
+def test_the_order_is_reflexive(output: object, kind: str, amounts: tuple[str, ...]) -> None:
+    """Definition 2.4.9: M(A) is inside M(A), whatever the premetric and the budget."""
+    specification = Specification(
+        domain=Domain.finite((0, 1)),
+        multiverse=Explicit(parts=((0, 1), (0,))),
+        input_premetric=Given(unit="unit", points=(0, 1), distances=(("0", "1"), ("2", "0"))),
+        output_premetric=output,
+        budget=Budget.by_universe(kind, amounts),
+    )
+    verdict = compare(specification, specification)
+    assert verdict.overall == Order.EQUIVALENT
+    assert verdict.differing == ()
+    assert verdict.budgets_ranked
+
+
+@pytest.mark.parametrize(("output", "kind"), OUTPUTS)
+def test_a_smaller_budget_is_stronger_within_one_flavor(output: object, kind: str) -> None:
+    small, large = (two_points(Budget.by_universe(kind, (amount,)), output) for amount in ("1/3", "1/2"))
+    verdict = compare(small, large)
+    assert verdict.overall == Order.STRONGER
+    assert verdict.budgets_ranked
+    assert verdict.differing == ("budget",)
+    assert compare(large, small).overall == Order.WEAKER
+
+
+def test_r23_a_coarsened_event_algebra_is_never_incomparable_to_its_base() -> None:
+    """The pushforward only lowers D_Mult, so the base at the same budget is stronger."""
+    coarse = Coarsened(base=Multiplicative(), groups=(("a",), ("b", "c")), reason="test")
+    base, weak = two_points(Budget.epsilon(1)), two_points(Budget.epsilon(1), coarse)
+    verdict = compare(base, weak)
+    assert of_block(verdict, "output_premetric").order == Order.STRONGER
+    assert verdict.overall in {Order.STRONGER, Order.UNDECIDED}
+
+
+def test_r23_two_coarsenings_are_ordered_by_their_groups() -> None:
+    """Both verdicts cannot be "weaker": the one with finer groups looks at more events."""
+    fine = Coarsened(base=Multiplicative(), groups=(("a",), ("b",), ("c",)), reason="test")
+    coarse = Coarsened(base=Multiplicative(), groups=(("a", "b"), ("c",)), reason="test")
+    a, b = two_points(Budget.epsilon(1), fine), two_points(Budget.epsilon(1), coarse)
+    forward = of_block(compare(a, b), "output_premetric").order
+    backward = of_block(compare(b, a), "output_premetric").order
+    assert backward == forward.reversed
+    assert forward in {Order.STRONGER, Order.UNDECIDED}
+
+
+def test_invariants_that_add_up_to_another_are_not_called_incomparable_to_it() -> None:
+    """The number of women and the number of men determine the number of people."""
+    schema = Schema.of(sex=("f", "m"))
+    domain = Domain(name="X", stage=Stage.DATABASE, record_schema=schema)
+    women, men = (
+        Count(unit="person", where=(Condition(attribute="sex", levels=(sex,)),)) for sex in ("f", "m")
+    )
+    a, b = (
+        Specification(
+            domain=domain,
+            multiverse=from_invariants(*invariants),
+            input_premetric=SymmetricDifference(unit="person"),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(1),
+        )
+        for invariants in ((women, men), (Count(unit="person"),))
+    )
+    assert compare(a, b).overall in {Order.WEAKER, Order.UNDECIDED}
+
+
+def test_known_orders_of_input_premetrics_on_a_domain_that_cannot_be_listed() -> None:
+    """A.4: d_HamS is half the symmetric difference, and neighbours alone are weaker than chains."""
+    domain = Domain(name="X", stage=Stage.DATABASE)
+
+    def build(premetric: object, epsilon: object) -> Specification:
+        return Specification(
+            domain=domain,
+            multiverse=Trivial(),
+            input_premetric=premetric,
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(epsilon),
+        )
+
+    unbounded, bounded = SymmetricDifference(unit="record"), HammingUnordered(unit="record")
+    near = Neighbours(relation="replace", unit="record")
+    assert compare(build(unbounded, 1), build(bounded, 2)).overall == Order.STRONGER
+    assert compare(build(unbounded, 1), build(bounded, 1)).overall == Order.INCOMPARABLE
+    assert compare(build(bounded, 1), build(near, 1)).overall == Order.STRONGER
+    assert compare(build(near, 1), build(bounded, 1)).overall == Order.WEAKER
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_verdict_reverses_with_the_arguments(seed: int) -> None:
+    first, second = (s.specification() for s in pair_of_sketches(seed, "epsilon"))
+    forward, backward = compare(first, second), compare(second, first)
+    assert backward.overall == forward.overall.reversed
+    assert [b.order for b in backward.blocks] == [b.order.reversed for b in forward.blocks]
+    assert backward.flavor_order == forward.flavor_order.reversed
