@@ -18,9 +18,10 @@ from stirred.spec.budget import Budget
 from stirred.spec.domain import require_same
 from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.extended import infimum
-from stirred.spec.input_premetric import HammingUnordered, Maximum, SymmetricDifference
+from stirred.spec.input_premetric import HammingUnordered, Maximum, Neighbours, SymmetricDifference
+from stirred.spec.invariant import Count, Threshold
 from stirred.spec.mechanism import FiniteMechanism, protection_loss
-from stirred.spec.multiverse import Explicit, conditions_on, intersect, refines
+from stirred.spec.multiverse import Explicit, conditions_on, declared_invariants, intersect, refines
 from stirred.spec.output_premetric import (
     Approximate,
     GaussianTradeOff,
@@ -92,12 +93,7 @@ def compose(
         2021 and Lyu 2022 for concurrent composition.
     """
     if not parts:
-        raise InputError(
-            "there is nothing to compose",
-            field="parts",
-            expected="at least one specification",
-            hint="Pass the specifications of the releases.",
-        )
+        raise _nothing()
     _refuse_unproved_order(parts, order)
     flavor = parts[0].flavor
     for part in parts[1:]:
@@ -112,16 +108,23 @@ def compose(
     return _with_composed_budget(flavor, parts)
 
 
-def parallel(*parts: Specification, sizes_invariant: bool = False) -> Specification:
-    """Releases on the parts of a partition of the records, each record in one part.
+def parallel(*parts: Specification, by: str) -> Specification:
+    """Releases that each read one part of the records, the parts told apart by an attribute.
 
     Guarantee
-        The largest budget, where the input premetric adds over the parts (the symmetric difference), or
-        for d_HamS where the sizes of the parts are invariant. Otherwise a replacement touches two parts,
-        and the budget is that of the two largest composed.
+        The largest budget where one changed unit touches one part: additions and removals always do, and
+        replacements do where the sizes of the parts are invariant. Otherwise a replacement leaves one part
+        and enters another, and the budget is that of the two largest composed.
     Assumes
-        The part of a record is a function of the record alone, and all parts are in the same units.
+        Each release reads the records of its part alone, and every invariant of the flavor is a statistic
+        of the parts one by one (it is tabulated by the attribute), so that one part can be changed while
+        the others stay: checked on the declared invariants.
+    Reference
+        McSherry 2009 for additions and removals. For k replacements the parts change by k_i <= k with
+        sum k_i <= 2k, so the losses add to at most k times the two largest.
     """
+    if not parts:
+        raise _nothing()
     flavor = parts[0].flavor
     for part in parts[1:]:
         require_same(flavor.domain, part.domain, "compose in parallel")
@@ -132,20 +135,51 @@ def parallel(*parts: Specification, sizes_invariant: bool = False) -> Specificat
                 expected="one flavor for all parts",
                 hint="Use compose, which brings different flavors to their meet.",
             )
-    additive = isinstance(flavor.input_premetric, SymmetricDifference)
-    if isinstance(flavor.input_premetric, HammingUnordered) and not additive:
-        additive = sizes_invariant
-    elif not additive:
-        raise NotImplied(
-            f"{flavor.input_premetric.symbol} is not known to add over parts",
-            field="input_premetric",
-            expected="the symmetric difference, or d_HamS",
-            hint="Use compose: its budget is valid for any partition.",
-        )
+    _require_tabulated(flavor, by)
     ranked = sorted(parts, key=lambda part: part.budget.linear(), reverse=True)
-    if additive or len(ranked) == 1:
+    if len(ranked) == 1 or _touches_one_part(flavor, by):
         return ranked[0]
     return _with_composed_budget(flavor, tuple(ranked[:2]))
+
+
+def _require_tabulated(flavor: Flavor, by: str) -> None:
+    """Refuse invariants that tie the parts together: then one part cannot change alone."""
+    schema = flavor.domain.record_schema
+    for invariant in declared_invariants(flavor.multiverse) or ():
+        statistic = invariant.statistic if isinstance(invariant, Threshold) else invariant
+        keys = getattr(statistic, "by", ())
+        if by not in (schema.closure(keys) if schema else keys):
+            raise NotImplied(
+                f"{invariant.sentence()} is invariant and is not tabulated by {by}",
+                field="by",
+                expected="invariants of each part alone",
+                hint="Use compose: its budget is valid for any invariants.",
+            )
+    if declared_invariants(flavor.multiverse) is None:
+        raise NotImplied(
+            "the multiverse does not declare its invariants",
+            field="multiverse",
+            expected="a trivial multiverse, or invariants tabulated by the attribute of the partition",
+            hint="Use compose: its budget is valid for any multiverse.",
+        )
+
+
+def _touches_one_part(flavor: Flavor, by: str) -> bool:
+    premetric = flavor.input_premetric
+    neighbours = isinstance(premetric, Neighbours)
+    kind = premetric.sharpened if isinstance(premetric, Neighbours) else premetric
+    additive = flavor.output_premetric.properties.law in {"sum", "sum of squares"}
+    if not isinstance(kind, SymmetricDifference | HammingUnordered) or not (neighbours or additive):
+        raise NotImplied(
+            f"{premetric.symbol} with {flavor.output_premetric.symbol} is not known to add over parts",
+            field="input_premetric",
+            expected="the symmetric difference or d_HamS with an additive output premetric, or neighbours",
+            hint="Use compose: its budget is valid for any partition.",
+        )
+    if isinstance(kind, SymmetricDifference):
+        return True
+    sizes = Count(unit=kind.unit, by=(by,))
+    return conditions_on(flavor.multiverse, sizes, flavor.domain)
 
 
 def post_process(specification: Specification, reads: Iterable[Any] = ()) -> Specification:
@@ -164,6 +198,15 @@ def post_process(specification: Specification, reads: Iterable[Any] = ()) -> Spe
         )
     _require_conditioned(specification.flavor, reads)
     return specification
+
+
+def _nothing() -> InputError:
+    return InputError(
+        "there is nothing to compose",
+        field="parts",
+        expected="at least one specification",
+        hint="Pass the specifications of the releases.",
+    )
 
 
 def _refuse_unproved_order(parts: tuple[Specification, ...], order: Order) -> None:

@@ -26,6 +26,7 @@ Matrix = tuple[tuple[Exact, ...], ...]
 Relation = Literal["replace", "replace-ordered", "add-remove", "add-remove-ordered", "edge", "node"]
 
 ONE = Exact.of(1)
+LARGEST_MATRIX = 2_000
 
 _SHORT = {"person": "p", "household": "hh", "record": "r"}
 
@@ -58,6 +59,13 @@ class _Premetric(Block):
     def matrix(self, domain: Domain) -> Matrix:
         """All distances of a finite domain, in the order of its points."""
         points = domain.enumerate()
+        if len(points) > LARGEST_MATRIX:
+            raise NotComputable(
+                f"the domain {domain.name} has {len(points)} points",
+                field="domain",
+                expected=f"at most {LARGEST_MATRIX} points for a table of all distances",
+                hint="Use fewer levels or records: exact methods are for small twins.",
+            )
         return tuple(tuple(self.distance(x, y) for y in points) for x in points)
 
 

@@ -6,6 +6,7 @@ into universes on which they are constant (equation 2.4 of the thesis).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
@@ -252,9 +253,9 @@ def conditions_on(multiverse: AnyMultiverse, invariant: Any, domain: Domain) -> 
     given = declared_invariants(multiverse)
     if given and implied_by(invariant, given, domain.record_schema):
         return True
-    if domain.is_finite and domain.record_schema is not None and not isinstance(multiverse, Described):
-        schema = domain.record_schema
-        return all(
+    schema = domain.record_schema
+    with contextlib.suppress(NotComputable):
+        return schema is not None and all(
             len({invariant.of_records(point, schema) for point in universe}) <= 1
             for universe in multiverse.universes(domain)
         )
@@ -271,7 +272,7 @@ def refines(fine: AnyMultiverse, coarse: AnyMultiverse, domain: Domain) -> bool 
     """
     if fine == coarse or isinstance(coarse, Trivial):
         return True
-    if domain.is_finite and not _described(fine) and not _described(coarse):
+    with contextlib.suppress(NotComputable):
         inside = coarse.universes(domain)
         return all(any(d <= e for e in inside) for d in fine.universes(domain))
     given, wanted = declared_invariants(fine), declared_invariants(coarse)
