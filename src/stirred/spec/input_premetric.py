@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from stirred.errors import InputError, NotComputable
+from stirred.errors import DomainMismatch, InputError, NotComputable
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY, ZERO, Exact
@@ -310,6 +310,19 @@ class Given(_Premetric):
             triangle=all(d[i][j] <= d[i][k] + d[k][j] for i, j in pairs for k in indices),
             neighbour_valued=all(d[i][j] in (ZERO, ONE, INFINITY) for i, j in pairs),
         )
+
+    def matrix(self, domain: Domain) -> Matrix:
+        """The table, in the order of the domain's points."""
+        index = {point: i for i, point in enumerate(self.points)}
+        order = domain.enumerate()
+        if set(index) != set(order):
+            raise DomainMismatch(
+                f"the table of distances is not on the points of {domain.name}",
+                field="input_premetric.points",
+                expected="exactly the points of the domain",
+                hint="Give one row and one column for every point.",
+            )
+        return tuple(tuple(self.distances[index[x]][index[y]] for y in order) for x in order)
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Look the pair up."""
