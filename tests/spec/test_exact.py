@@ -170,7 +170,8 @@ def test_vector_space_laws(a: Twin, b: Twin, c: Twin, k: Fraction, m: Fraction) 
     assert (x + y) + z == x + (y + z)
     assert x + ZERO == x
     assert x - x == ZERO
-    assert -(-x) == x
+    assert ZERO - (ZERO - x) == x
+    assert -x == ZERO - x
     assert (x + y) * k == x * k + y * k
     assert x * (k + m) == x * k + x * m
     assert (x * k) * m == x * (k * m)

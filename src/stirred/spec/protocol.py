@@ -1,0 +1,52 @@
+"""The protocol: what a mechanism offers, and what a release is.
+
+``guarantee`` uses the data only through their declared invariants: it is the same for every data set of a
+universe, and runs before anything is spent. ``products`` may be published; ``diagnostics`` compare with
+the confidential truth and never leave the building; the two never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from stirred.errors import Refusal
+from stirred.spec.specification import Specification
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a mechanism made.
+
+    ``uncertainty`` gives the law and scale of every published figure, in words or numbers;
+    ``publishable`` is false where a test seed was used or the guarantee is not certified, with the reason.
+    """
+
+    products: Mapping[str, Any]
+    specification: Specification
+    uncertainty: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    publishable: bool = True
+    reason: str = ""
+
+    def require_publishable(self) -> None:
+        """Refuse to publish what was made with a test seed or without a certified guarantee."""
+        if not self.publishable:
+            raise Refusal(
+                f"this release is not for publication: {self.reason}",
+                field="release",
+                expected="a certified guarantee and the operating system's randomness",
+                hint="Write it to internal/ only, or run again without a test seed.",
+            )
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A mechanism states its specification before it touches data."""
+
+    def guarantee(self, data: Any) -> Specification:
+        """The specification, from the declared invariants of the data alone."""
+
+    def release(self, data: Any, random: Any = None) -> Release:
+        """Run; ``None`` takes the operating system's randomness."""

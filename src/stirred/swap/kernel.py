@@ -1,0 +1,99 @@
+"""Compiled kernels of permutation swapping: group the selected by stratum, derange each group.
+
+Kernels are pure functions from arrays to arrays. They never call a generator: they are handed a buffer of
+random 32-bit words and say how far they came, so that the caller can refill it. Linear in the records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:  # pragma: no cover
+    """Number of chosen records in every stratum."""
+    counts = np.zeros(count, dtype=np.int64)
+    for i in range(chosen.size):
+        counts[strata[chosen[i]]] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def group_by_stratum(strata: Any, chosen: Any, offsets: Any) -> Any:  # pragma: no cover
+    """The chosen records in the order of their strata: a counting sort."""
+    cursor = offsets[:-1].copy()
+    grouped = np.empty_like(chosen)
+    for i in range(chosen.size):
+        stratum = strata[chosen[i]]
+        grouped[cursor[stratum]] = chosen[i]
+        cursor[stratum] += 1
+    return grouped
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def derange_groups(
+    offsets: Any, first: int, last: int, words: Any, order: Any
+) -> tuple[int, int]:  # pragma: no cover
+    """Fill ``order`` with a uniform derangement of every group from ``first`` up to ``last``.
+
+    Fisher and Yates from the top; a fixed point aborts the attempt at once and starts it afresh, so that
+    what is kept is uniform among derangements. A group that runs out of words is begun again by the
+    caller with new ones: whether an attempt runs out does not depend on which derangement it would give.
+
+    Returns the first group that is not finished, and the number of attempts made.
+    """
+    position = 0
+    attempts = 0
+    for group in range(first, last):
+        low, high = offsets[group], offsets[group + 1]
+        size = high - low
+        if size < 2:
+            continue
+        finished = False
+        while not finished:
+            attempts += 1
+            for i in range(size):
+                order[low + i] = i
+            finished = True
+            for i in range(size - 1, 0, -1):
+                bound = np.uint64(i + 1)
+                while True:
+                    if position >= words.size:
+                        return group, attempts
+                    product = np.uint64(words[position]) * bound
+                    position += 1
+                    low_part = product & np.uint64(0xFFFFFFFF)
+                    if low_part >= bound:
+                        break
+                    if low_part >= (np.uint64(0x100000000) - bound) % bound:
+                        break
+                j = np.int64(product >> np.uint64(32))
+                held = order[low + i]
+                order[low + i] = order[low + j]
+                order[low + j] = held
+                if order[low + i] == i:
+                    finished = False
+                    break
+            if finished and order[low] == 0:
+                finished = False
+    return last, attempts
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def donors_of(grouped: Any, offsets: Any, order: Any, donors: Any) -> None:  # pragma: no cover
+    """Write for every deranged record whose swapping values it receives."""
+    for group in range(offsets.size - 1):
+        low, high = offsets[group], offsets[group + 1]
+        for i in range(low, high):
+            donors[grouped[i]] = grouped[low + order[i]]
+
+
+def as_half_words(words: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Uniform 64-bit words as twice as many uniform 32-bit ones."""
+    return words.view(np.uint32)
