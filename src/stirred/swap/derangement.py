@@ -8,6 +8,7 @@ Reference
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy as np
 from stirred.noise import Source, bernoulli
 from stirred.swap.kernel import (
     as_half_words,
+    count_all,
     count_by_stratum,
     derange_groups,
     donors_of,
@@ -107,13 +109,22 @@ def select_records(
     return np.flatnonzero(mask).astype(index)
 
 
+def stratum_sizes(
+    strata: NDArray[Any], stratum_count: int, eligible: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Number of (eligible) records in every stratum."""
+    everyone = np.ones(1, dtype=np.bool_) if eligible is None else eligible
+    sizes: NDArray[np.int64] = count_all(strata, everyone, eligible is None, stratum_count)
+    return sizes
+
+
 def _swappable(
     strata: NDArray[Any], stratum_count: int, eligible: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_]:
     """Records in strata with at least two eligible records, themselves eligible."""
-    able = np.ones(strata.size, dtype=np.bool_) if eligible is None else eligible
-    sizes = np.bincount(strata if eligible is None else strata[able], minlength=stratum_count)
-    return able & (sizes >= 2)[strata]
+    sizes = stratum_sizes(strata, stratum_count, eligible)
+    allowed: NDArray[np.bool_] = (sizes >= 2)[strata]
+    return allowed if eligible is None else allowed & eligible
 
 
 def derange(offsets: NDArray[np.int64], order: NDArray[Any], source: Source, threads: int = 1) -> int:
@@ -156,7 +167,7 @@ def _blocks(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
         target = offsets[cuts[-1]] + BLOCK
         nxt = int(np.searchsorted(offsets, target, side="left"))
         cuts.append(min(max(nxt, cuts[-1] + 1), count))
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(itertools.pairwise(cuts))
 
 
 def check_mapping(strata: NDArray[Any], donors: NDArray[Any]) -> Mapping[str, bool]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:  # pragma: no cover
     """Number of chosen records in every stratum."""
     counts = np.zeros(count, dtype=np.int64)
@@ -24,7 +24,34 @@ def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:  # pragma: no
     return counts
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
+def count_all(strata: Any, eligible: Any, everyone: bool, count: int) -> Any:  # pragma: no cover
+    """Number of eligible records in every stratum."""
+    counts = np.zeros(count, dtype=np.int64)
+    for i in range(strata.size):
+        if everyone or eligible[i]:
+            counts[strata[i]] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def mark_mixed(
+    strata: Any, values: Any, eligible: Any, everyone: bool, mixed: Any
+) -> None:  # pragma: no cover
+    """Mark the strata in which a column takes at least two values among eligible records."""
+    first = np.empty(mixed.size, dtype=values.dtype)
+    seen = np.zeros(mixed.size, dtype=np.bool_)
+    for i in range(strata.size):
+        if everyone or eligible[i]:
+            stratum = strata[i]
+            if not seen[stratum]:
+                seen[stratum] = True
+                first[stratum] = values[i]
+            elif values[i] != first[stratum]:
+                mixed[stratum] = True
+
+
+@njit(cache=True, nogil=True)
 def group_by_stratum(strata: Any, chosen: Any, offsets: Any) -> Any:  # pragma: no cover
     """The chosen records in the order of their strata: a counting sort."""
     cursor = offsets[:-1].copy()
@@ -36,7 +63,7 @@ def group_by_stratum(strata: Any, chosen: Any, offsets: Any) -> Any:  # pragma: 
     return grouped
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def derange_groups(
     offsets: Any, first: int, last: int, words: Any, order: Any
 ) -> tuple[int, int]:  # pragma: no cover
@@ -85,13 +112,36 @@ def derange_groups(
     return last, attempts
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def donors_of(grouped: Any, offsets: Any, order: Any, donors: Any) -> None:  # pragma: no cover
     """Write for every deranged record whose swapping values it receives."""
     for group in range(offsets.size - 1):
         low, high = offsets[group], offsets[group + 1]
         for i in range(low, high):
             donors[grouped[i]] = grouped[low + order[i]]
+
+
+@njit(cache=True, nogil=True)
+def shuffle_down(order: Any, top: int, words: Any) -> int:  # pragma: no cover
+    """Fisher and Yates from ``top`` down until the words run out; returns the position reached."""
+    position = 0
+    for i in range(top, 0, -1):
+        bound = np.uint64(i + 1)
+        while True:
+            if position >= words.size:
+                return i
+            product = np.uint64(words[position]) * bound
+            position += 1
+            low_part = product & np.uint64(0xFFFFFFFF)
+            if low_part >= bound:
+                break
+            if low_part >= (np.uint64(0x100000000) - bound) % bound:
+                break
+        j = np.int64(product >> np.uint64(32))
+        held = order[i]
+        order[i] = order[j]
+        order[j] = held
+    return 0
 
 
 def as_half_words(words: NDArray[np.uint64]) -> NDArray[np.uint32]:

@@ -1,0 +1,17 @@
+"""Tables of records: reading them, coding their columns as integers, tabulating, and measuring error."""
+
+from stirred.data.codes import Codes, code_columns, physical
+from stirred.data.error import ErrorSummary, compare_tables, cramers_v
+from stirred.data.table import read_table, require_columns, tabulate
+
+__all__ = [
+    "Codes",
+    "ErrorSummary",
+    "code_columns",
+    "compare_tables",
+    "cramers_v",
+    "physical",
+    "read_table",
+    "require_columns",
+    "tabulate",
+]

@@ -1,0 +1,61 @@
+"""Reading tables and tabulating them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stirred.errors import InputError, UnknownName
+from stirred.interchange import as_polars
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def read_table(source: object, field: str = "data") -> pl.DataFrame:
+    """A Parquet or CSV file by its path, or any table that speaks Arrow."""
+    import polars as pl
+
+    if not isinstance(source, str | Path):
+        return as_polars(source, field)
+    path = Path(source)
+    if not path.is_file():
+        raise UnknownName(
+            f"there is no file {path.name}",
+            field=field,
+            expected="the path of a Parquet or CSV file",
+            hint="Check the path.",
+        )
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)
+    if path.suffix == ".csv":
+        return pl.read_csv(path)
+    raise InputError(
+        f"files of type {path.suffix or 'unknown'} are not read",
+        field=field,
+        expected="a .parquet or .csv file",
+        hint="Convert the file to Parquet.",
+    )
+
+
+def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> None:
+    """Refuse a table that lacks a column."""
+    for column in columns:
+        if column not in frame.columns:
+            raise UnknownName(
+                f"the table has no column {column}",
+                field=field,
+                expected="one of " + ", ".join(frame.columns),
+                hint="Correct the name, or add the column to the table.",
+            )
+
+
+def tabulate(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The contingency table of some columns: one row for every combination that occurs."""
+    import polars as pl
+
+    require_columns(frame, by, "by")
+    if not by:
+        return frame.select(pl.len().alias("count").cast(pl.Int64))
+    return frame.group_by(list(by)).agg(pl.len().alias("count").cast(pl.Int64)).sort(list(by))

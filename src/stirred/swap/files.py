@@ -1,0 +1,124 @@
+"""Swapping at the scale of a nation: from Parquet to one protected Parquet file for each top-level place.
+
+The output folder appears complete or not at all: files are written under a temporary name and the folder
+is renamed last. Each file is in fresh random order. Memory holds the table, its codes and one gathered
+copy; time is linear in the records.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stirred.data import code_columns, require_columns
+from stirred.errors import InputError
+from stirred.noise import RandomSource, Source
+from stirred.spec.specification import Specification
+from stirred.swap.derangement import stratum_sizes
+from stirred.swap.kernel import group_by_stratum
+from stirred.swap.mechanism import PermutationSwap
+from stirred.swap.order import random_order
+from stirred.swap.records import Records
+
+
+@dataclass(frozen=True)
+class SwappedFiles:
+    """Where the protected files are, and what they promise."""
+
+    folder: Path
+    files: tuple[str, ...]
+    records: int
+    specification: Specification
+    publishable: bool
+
+
+def swap_files(
+    swap: PermutationSwap,
+    households: str | Path,
+    output: str | Path,
+    *,
+    by: str | None = None,
+    id: str | None = None,
+    persons: str | Path | None = None,
+    random: Source | None = None,
+) -> SwappedFiles:
+    """Swap a file and write the protected records, one file for each value of ``by``."""
+    folder = Path(output)
+    if folder.exists():
+        raise InputError(
+            f"the folder {folder.name} exists already",
+            field="output",
+            expected="a folder that does not exist yet",
+            hint="Choose another name; nothing is overwritten.",
+        )
+    source = random or RandomSource()
+    records = Records.of(households, persons, id)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    try:
+        temporary.mkdir(parents=True)
+        if persons is not None or by is None:
+            made = swap.release(records, source)
+            specification, count = made.specification, records.households.height
+            names = [name for name in ("households", "persons") if name in made.products]
+            for name in names:
+                made.products[name].write_parquet(temporary / f"{name}.parquet")
+        else:
+            specification, names, count = _by_place(swap, records, by, source, temporary)
+        (temporary / "specification.json").write_text(specification.to_json(), encoding="utf-8")
+        notice = {"schema_version": 1, "type": "swap", "publishable": source.publishable, "records": count}
+        (temporary / "manifest.json").write_text(json.dumps(notice, indent=2) + "\n", encoding="utf-8")
+        temporary.rename(folder)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise InputError(
+            f"the output could not be written ({error.strerror})",
+            field="output",
+            expected="a folder with room and permission to write",
+            hint="Nothing was left half-written; run again.",
+        ) from None
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return SwappedFiles(folder, tuple(names), count, specification, source.publishable)
+
+
+def _by_place(
+    swap: PermutationSwap, records: Records, by: str, source: Source, folder: Path
+) -> tuple[Specification, list[str], int]:
+    import polars as pl
+
+    frame = records.households
+    require_columns(frame, (by,), "by")
+    prepared = swap.prepare(records)
+    specification = swap.specification(prepared)
+    donors = swap.donors(prepared, source.child(0))
+    order = random_order(frame.height, source.child(1))
+    places = code_columns(frame, (by,), missing=swap.missing)
+    codes = places.values[donors] if by in prepared.roles.swap else places.values
+    offsets = np.zeros(places.count + 1, dtype=np.int64)
+    np.cumsum(stratum_sizes(codes, places.count), out=offsets[1:])
+    grouped: Any = group_by_stratum(codes, order, offsets)
+    output = swap.arranged(prepared, donors, grouped)
+    swap.verify(prepared, output)
+    names = []
+    for number in range(places.count):
+        part = output.slice(int(offsets[number]), int(offsets[number + 1] - offsets[number]))
+        name = _file_name(by, part[by][0], number)
+        if records.id is not None:
+            part = part.with_columns(pl.int_range(part.height, dtype=pl.Int64, eager=True).alias(records.id))
+        part.write_parquet(folder / f"{name}.parquet")
+        names.append(name)
+    return specification, names, frame.height
+
+
+def _file_name(by: str, value: object, number: int) -> str:
+    """The place in the file's name where it is harmless there, its number otherwise."""
+    text = str(value)
+    return f"{by}={text}" if re.fullmatch(r"[\w.-]+", text) else f"{by}-{number}"

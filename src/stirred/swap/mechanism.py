@@ -1,0 +1,383 @@
+"""The Permutation Swapping Algorithm as a mechanism: guarantee first, then release.
+
+Guarantee
+    epsilon-DP(X, D_c_Swap, d_HamS^unit, D_Mult) with the epsilon of Theorem 1: pure differential privacy
+    relative to the swapping invariants, which are published exactly.
+Assumes
+    Each record's matching, holding and swapping variables are its own; randomness is fresh.
+Reference
+    Algorithm 1, Theorem 1 and Proposition 4 of Bailie, Gong and Meng.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from stirred.data import require_columns, tabulate
+from stirred.errors import InputError, NotComputable, Refusal
+from stirred.noise import RandomSource, Source
+from stirred.spec.budget import Budget
+from stirred.spec.domain import Domain, Stage
+from stirred.spec.exact import Exact, as_fraction
+from stirred.spec.input_premetric import HammingUnordered
+from stirred.spec.invariant import Condition, Count
+from stirred.spec.multiverse import Invariants
+from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.protocol import Release
+from stirred.spec.psa import RULE, swapping_invariants, swapping_loss
+from stirred.spec.schema import Attribute, Schema
+from stirred.spec.specification import Specification, Standing
+from stirred.swap.derangement import Rates, draw_donors
+from stirred.swap.loss import tighter_loss, variable_rate_loss
+from stirred.swap.order import random_order
+from stirred.swap.rate import VariableRate
+from stirred.swap.records import Records, as_records
+from stirred.swap.roles import Roles
+from stirred.swap.strata import InvariantReport, Strata
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+LARGEST_TABLE = 20_000_000
+UNCOVERED = (
+    "imputed records are published as they are; a respondent whose answer changes an imputed record is not "
+    "covered by this guarantee"
+)
+
+
+@dataclass(frozen=True)
+class PermutationSwap:
+    """Swap records within strata.
+
+    Parameters
+    ----------
+    match
+        Matching variables (the swap key); may be empty.
+    swap
+        Swapping variables; they travel together.
+    hold
+        Holding variables besides the swap key; all other columns if not given.
+    rate
+        The swap rate, exactly (``"0.05"``, ``Fraction(1, 20)``), or a :class:`VariableRate`.
+    unit
+        What a record is: the protection unit.
+    imputed
+        Name of a true/false column: records that are true are held fixed and published exactly.
+    nesting
+        Pairs (finer, coarser) of places that must stay consistent.
+    loss
+        ``"theorem-1"``, or ``"tighter"``: a smaller loss that is enumerated on small universes, not proved.
+    missing
+        ``"error"`` refuses missing values; ``"level"`` makes them a level of their own.
+    allow_infinite_loss
+        Permit the rates 0 and 1, whose loss is infinite.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"size": [1, 1, 2, 2], "owner": [0, 1, 0, 1], "county": [1, 2, 1, 2]})
+    >>> psa = PermutationSwap(match=("size",), swap=("county",), rate="0.5")
+    >>> print(psa.guarantee(frame))
+    ε-DP(X, 𝒟_c_Swap, d_HamS^hh, D_Mult), ε = 1.0987
+    """
+
+    match: Sequence[str]
+    swap: Sequence[str]
+    rate: object
+    hold: Sequence[str] | None = None
+    unit: str = "household"
+    imputed: str | None = None
+    nesting: Sequence[tuple[str, str]] = ()
+    loss: Literal["theorem-1", "tighter"] = "theorem-1"
+    missing: Literal["error", "level"] = "error"
+    allow_infinite_loss: bool = False
+    stage: Stage = Stage.EDITED_FILE
+    _fixed: Fraction | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rate, VariableRate):
+            if self.loss == "tighter":
+                raise Refusal(
+                    "the tighter loss is for one common rate",
+                    field="loss",
+                    expected="theorem-1",
+                    hint="Variable rates have a proved loss of their own.",
+                )
+            return
+        rate = as_fraction(self.rate)
+        if not 0 <= rate <= 1:
+            raise InputError(
+                "the swap rate is not a probability",
+                field="rate",
+                expected="a number above 0 and below 1",
+                hint="Write 0.05 for five per cent.",
+            )
+        if rate in (0, 1) and not self.allow_infinite_loss:
+            raise Refusal(
+                "a swap rate of 0 or 1 has infinite loss",
+                field="rate",
+                expected="a number above 0 and below 1",
+                hint="Pass allow_infinite_loss (--allow-infinite-loss) to do it all the same.",
+            )
+        object.__setattr__(self, "_fixed", rate)
+
+    def guarantee(self, data: object) -> Specification:
+        """The specification, from the sizes of the strata alone (a function of the invariants)."""
+        prepared = self.prepare(as_records(data))
+        return self.specification(prepared)
+
+    def report(self, data: object) -> InvariantReport:
+        """What the invariants fix and what they leave."""
+        prepared = self.prepare(as_records(data))
+        return InvariantReport.of(
+            prepared.records.households, prepared.roles, prepared.strata, self.unit, self.missing
+        )
+
+    def release(self, data: object, random: Source | None = None) -> Release:
+        """Swap, verify the invariants, and put the records in a fresh random order with new identifiers."""
+        source = random or RandomSource()
+        prepared = self.prepare(as_records(data))
+        specification = self.specification(prepared)
+        donors = self.donors(prepared, source.child(0))
+        order = random_order(prepared.records.households.height, source.child(1))
+        households = self.arranged(prepared, donors, order)
+        products: dict[str, Any] = {"households": households}
+        if prepared.records.persons is not None:
+            products["persons"] = self._persons(prepared, households, order, source.child(2))
+        if prepared.records.id is not None:
+            products["households"] = households.with_columns(_new_ids(prepared.records.id, households.height))
+        self.verify(prepared, products["households"])
+        if self._table_fits(prepared):
+            names = (*prepared.roles.match, *prepared.roles.hold, *prepared.roles.swap)
+            products["table"] = tabulate(households, names)
+        certified = specification.standing in {"proved", "enumerated"}
+        reasons = [] if source.publishable else ["it was made with a test seed"]
+        reasons += [] if certified else ["its guarantee is not certified"]
+        return Release(
+            products=products,
+            specification=specification,
+            uncertainty={"law": "permutation within strata", "rate": str(self.rate)},
+            diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
+            publishable=not reasons,
+            reason=" and ".join(reasons),
+        )
+
+    def donors(self, prepared: Prepared, source: Source) -> NDArray[Any]:
+        """For every record the record whose swapping values it receives."""
+        return draw_donors(
+            prepared.strata.codes,
+            prepared.strata.count,
+            prepared.rates,
+            source,
+            eligible=prepared.eligible,
+            threads=os.cpu_count() or 1,
+        )
+
+    def prepare(self, records: Records) -> Prepared:
+        """Check roles, rates and flags, and form the strata: all that can fail, before anything is drawn."""
+        frame = records.households
+        ignore = [records.id] if records.id is not None else []
+        roles = Roles.resolve(frame, self.match, self.swap, self.hold, ignore)
+        roles.check_nesting(frame, self.nesting)
+        eligible = None
+        if self.imputed is not None:
+            eligible = self._not_imputed(frame, roles)
+        rates = Rates.common(self._fixed) if self._fixed is not None else None
+        if isinstance(self.rate, VariableRate):
+            self.rate.check(roles)
+            rates = self.rate.rates(frame, self.missing)
+        assert rates is not None
+        strata = Strata.of(frame, roles, missing=self.missing, eligible=eligible)
+        return Prepared(records, roles, strata, rates, eligible)
+
+    def _not_imputed(self, frame: pl.DataFrame, roles: Roles) -> NDArray[np.bool_]:
+        import polars as pl
+
+        assert self.imputed is not None
+        require_columns(frame, (self.imputed,), "imputed")
+        column = frame[self.imputed]
+        if (
+            column.dtype != pl.Boolean
+            or column.null_count()
+            or self.imputed not in (*roles.match, *roles.hold)
+        ):
+            raise InputError(
+                f"the imputation flag {self.imputed} is not usable",
+                field="imputed",
+                expected="a true/false column without gaps, among the holding or matching variables",
+                hint="The flag belongs to the record and stays with it.",
+            )
+        flags: NDArray[np.bool_] = ~column.to_numpy()
+        return flags
+
+    def specification(self, prepared: Prepared) -> Specification:
+        """The guarantee of prepared records."""
+        roles = prepared.roles
+        multiverse = swapping_invariants(self.unit, roles.match, roles.swap, roles.hold)
+        assumptions: tuple[str, ...] = ()
+        if self.imputed is not None:
+            imputed = Count(
+                unit=self.unit,
+                by=(*roles.match, *roles.hold, *roles.swap),
+                where=(Condition(attribute=self.imputed, levels=("true",)),),
+            )
+            multiverse = Invariants(invariants=(*multiverse.invariants, imputed), label="c_Swap")
+            assumptions = (UNCOVERED,)
+        epsilon, rule, standing = self._loss(prepared)
+        return Specification(
+            domain=self._domain(roles),
+            multiverse=multiverse,
+            input_premetric=HammingUnordered(unit=self.unit),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(epsilon, rule=rule),
+            assumptions=assumptions,
+            standing=standing,
+        )
+
+    def _domain(self, roles: Roles) -> Domain:
+        names = (*roles.match, *roles.hold, *roles.swap)
+        return Domain(
+            name="X",
+            stage=self.stage,
+            structure="multiset",
+            meaning=f"all possible files of {self.unit} records with the variables {', '.join(names)}",
+            record_schema=Schema(
+                attributes=tuple(Attribute(name=name) for name in names),
+                nesting=tuple(pair for pair in self.nesting if set(pair) <= set(names)),
+            ),
+        )
+
+    def _loss(self, prepared: Prepared) -> tuple[Exact, str, Standing]:
+        strata = prepared.strata
+        if isinstance(self.rate, VariableRate):
+            return variable_rate_loss(_extreme_rates(prepared)), VARIABLE_RULE, "proved"
+        assert self._fixed is not None
+        if self.loss == "tighter":
+            return tighter_loss(strata.largest, self._fixed), TIGHTER_RULE, "enumerated"
+        return swapping_loss(strata.largest, self._fixed), RULE, "proved"
+
+    def arranged(self, prepared: Prepared, donors: NDArray[Any], order: NDArray[Any]) -> pl.DataFrame:
+        """Gather every column once: held columns by the new order, swapped columns through the donors."""
+        import polars as pl
+
+        frame, roles = prepared.records.households, prepared.roles
+        rows, givers = pl.Series(order), pl.Series(donors[order])
+        names = [c for c in frame.columns if c in {*roles.match, *roles.hold, *roles.swap}]
+        return pl.DataFrame([frame[name].gather(givers if name in roles.swap else rows) for name in names])
+
+    def _persons(
+        self, prepared: Prepared, households: pl.DataFrame, order: NDArray[Any], source: Source
+    ) -> pl.DataFrame:
+        """Persons follow their household: new identifier, new places, fresh order within it."""
+        import polars as pl
+
+        records, roles = prepared.records, prepared.roles
+        assert records.persons is not None
+        assert records.id is not None
+        moved = [name for name in roles.swap if name in records.persons.columns]
+        link = pl.DataFrame(
+            {
+                records.id: records.households[records.id].gather(pl.Series(order)),
+                "__new": pl.int_range(households.height, eager=True, dtype=pl.Int64),
+            }
+        ).with_columns(households[name].alias(f"__{name}") for name in moved)
+        shuffled = records.persons[pl.Series(random_order(records.persons.height, source))]
+        joined = shuffled.join(link, on=records.id, how="left").sort("__new", maintain_order=True)
+        replaced = [pl.col(f"__{name}").alias(name) for name in moved]
+        return joined.with_columns(*replaced, pl.col("__new").alias(records.id)).select(
+            records.persons.columns
+        )
+
+    def verify(self, prepared: Prepared, output: pl.DataFrame) -> None:
+        """Recount both families of invariant tables on the output; a difference stops the release."""
+        roles, before = prepared.roles, prepared.records.households
+        for names in ((*roles.match, *roles.hold), (*roles.match, *roles.swap)):
+            if _fingerprint(before, names) != _fingerprint(output, names):
+                raise Refusal(
+                    f"the swapped records do not keep the table of {', '.join(names)}",
+                    field="invariants",
+                    expected="both swapping invariants, exactly",
+                    hint="Nothing was written. This is a defect: please report it.",
+                )
+
+    def _table_fits(self, prepared: Prepared) -> bool:
+        return prepared.records.households.height <= LARGEST_TABLE
+
+    def outcomes(self, data: object) -> dict[Any, Fraction]:
+        """Every product with its exact probability, for small data: the slow twin of :meth:`release`."""
+        from stirred.swap.enumeration import outcomes
+
+        prepared = self.prepare(as_records(data))
+        frame, roles = prepared.records.households, prepared.roles
+        if frame.height > 8:
+            raise NotComputable(
+                "outcomes are enumerated for at most eight records",
+                field="data",
+                expected="a small table",
+                hint="Audit a small twin of the data instead.",
+            )
+        held, moved = (list(frame.select(names).iter_rows()) for names in (roles.hold, roles.swap))
+        keys = list(frame.select(roles.match).iter_rows()) if roles.match else [()] * frame.height
+        records = list(zip(keys, held, moved, strict=True))
+        classes = prepared.rates.classes
+        rates = [
+            prepared.rates.values[0 if classes is None else int(classes[i])] for i in range(frame.height)
+        ]
+        able = None if prepared.eligible is None else prepared.eligible.tolist()
+        return outcomes(records, rates, able)
+
+
+VARIABLE_RULE = (
+    "the largest, over strata with two distinct records, of ln(n+1) - ln o_min and ln o_max, with n the size "
+    "of the stratum and o_min, o_max the extreme odds p/(1-p) in it"
+)
+TIGHTER_RULE = (
+    "max(ln o, ln[d(b)/d(b-2)]/2 - ln o) with d the derangement numbers: enumerated on all universes of up "
+    "to five records, not proved"
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Checked records with their roles, strata, rates and eligibility."""
+
+    records: Records
+    roles: Roles
+    strata: Strata
+    rates: Rates
+    eligible: NDArray[np.bool_] | None
+
+
+def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:
+    """Size and extreme rates of every stratum with two distinct records."""
+    strata, rates = prepared.strata, prepared.rates
+    assert rates.classes is not None
+    low = np.full(strata.count, len(rates.values), dtype=np.int64)
+    high = np.full(strata.count, -1, dtype=np.int64)
+    able = slice(None) if prepared.eligible is None else prepared.eligible
+    np.minimum.at(low, strata.codes[able], rates.classes[able])
+    np.maximum.at(high, strata.codes[able], rates.classes[able])
+    keep = np.flatnonzero(strata.distinct)
+    triples = np.unique(np.stack([strata.eligible_sizes[keep], low[keep], high[keep]], axis=1), axis=0)
+    return [(int(n), rates.values[int(a)], rates.values[int(b)]) for n, a, b in triples]
+
+
+def _fingerprint(frame: pl.DataFrame, names: Sequence[str]) -> Any:
+    """The multiset of some columns: exact counts of small tables, an order-free hash of large ones."""
+    if frame.height <= LARGEST_TABLE:
+        return tabulate(frame, names).rows()
+    hashes = frame.select(list(names)).hash_rows(2020).to_numpy()
+    return int(hashes.sum(dtype=np.uint64)), int((hashes * hashes).sum(dtype=np.uint64)), frame.height
+
+
+def _new_ids(name: str, count: int) -> Any:
+    import polars as pl
+
+    return pl.int_range(count, eager=True, dtype=pl.Int64).alias(name)

@@ -1,0 +1,158 @@
+"""Strata: the groups within which records are permuted, and what the swapping invariants leave in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stirred.data import code_columns, physical
+from stirred.interchange import Tabular
+from stirred.swap.derangement import stratum_sizes
+from stirred.swap.kernel import mark_mixed
+from stirred.swap.roles import Roles
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Stratum of every record, sizes, and in which strata holding and swapping variables vary.
+
+    Sizes and variation are functions of the swapping invariants, so they are the same for every data set
+    of a universe.
+    """
+
+    codes: NDArray[Any]
+    sizes: NDArray[np.int64]
+    eligible_sizes: NDArray[np.int64]
+    hold_varies: NDArray[np.bool_]
+    swap_varies: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        frame: pl.DataFrame,
+        roles: Roles,
+        *,
+        missing: str = "error",
+        eligible: NDArray[np.bool_] | None = None,
+    ) -> Strata:
+        """Form the strata of a table."""
+        coded = code_columns(frame, roles.match, missing=missing)
+        sizes = stratum_sizes(coded.values, coded.count)
+        able = stratum_sizes(coded.values, coded.count, eligible)
+        varies = [
+            _varies(frame, names, coded.values, coded.count, missing, eligible)
+            for names in (roles.hold, roles.swap)
+        ]
+        return cls(coded.values, sizes, able, varies[0], varies[1])
+
+    @property
+    def count(self) -> int:
+        """Number of strata."""
+        return int(self.sizes.size)
+
+    @property
+    def distinct(self) -> NDArray[np.bool_]:
+        """Strata with at least two distinct (eligible) records."""
+        found: NDArray[np.bool_] = self.hold_varies | self.swap_varies
+        return found
+
+    @property
+    def largest(self) -> int:
+        """b of Theorem 1: the largest stratum with at least two distinct records, or zero."""
+        sizes = self.eligible_sizes[self.distinct]
+        return int(sizes.max()) if sizes.size else 0
+
+
+@dataclass(frozen=True)
+class InvariantReport(Tabular):
+    """What the swapping invariants fix, and where they leave nothing to protect."""
+
+    roles: Roles
+    unit: str
+    records: int
+    strata: int
+    singletons: int
+    constant: int
+    unprotected_records: int
+    hold_cells: int
+    swap_cells: int
+    largest_stratum: int
+
+    @classmethod
+    def of(
+        cls, frame: pl.DataFrame, roles: Roles, strata: Strata, unit: str, missing: str
+    ) -> InvariantReport:
+        """Count what is fixed."""
+        still = ~(strata.hold_varies & strata.swap_varies)
+        return cls(
+            roles=roles,
+            unit=unit,
+            records=frame.height,
+            strata=strata.count,
+            singletons=int((strata.sizes == 1).sum()),
+            constant=int((still & (strata.sizes > 1)).sum()),
+            unprotected_records=int(strata.sizes[still].sum()),
+            hold_cells=code_columns(frame, (*roles.match, *roles.hold), missing=missing).count,
+            swap_cells=code_columns(frame, (*roles.match, *roles.swap), missing=missing).count,
+            largest_stratum=strata.largest,
+        )
+
+    @property
+    def unprotected_share(self) -> float:
+        """Share of records in strata where nothing can change."""
+        return self.unprotected_records / self.records if self.records else 0.0
+
+    def sentences(self) -> list[str]:
+        """The report in words."""
+        key = ", ".join(self.roles.match) or "no variable (one stratum)"
+        held = ", ".join(self.roles.hold)
+        moved = ", ".join(self.roles.swap)
+        return [
+            f"Records are permuted within {self.strata:,} strata of {key}.",
+            f"Every combination of {held} is published exactly within each stratum ({self.hold_cells:,} "
+            "cells); only their link to the place is hidden.",
+            f"Every combination of {moved} is published exactly within each stratum "
+            f"({self.swap_cells:,} cells).",
+            f"{self.singletons:,} strata hold a single {self.unit}, and {self.constant:,} more are constant "
+            f"in the holding or in the swapping variables: nothing is protected there. They contain "
+            f"{self.unprotected_records:,} of {self.records:,} records ({self.unprotected_share:.2%}).",
+            f"The largest stratum with two distinct records has {self.largest_stratum:,} records; this "
+            "number is a function of the exact statistics, so it may be published.",
+        ]
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a figure."""
+        import polars as pl
+
+        names = (
+            "records",
+            "strata",
+            "singletons",
+            "constant",
+            "unprotected_records",
+            "hold_cells",
+            "swap_cells",
+            "largest_stratum",
+        )
+        return pl.DataFrame({"figure": names, "value": [getattr(self, name) for name in names]})
+
+
+def _varies(
+    frame: pl.DataFrame,
+    names: tuple[str, ...],
+    codes: NDArray[Any],
+    count: int,
+    missing: str,
+    eligible: NDArray[np.bool_] | None,
+) -> NDArray[np.bool_]:
+    mixed = np.zeros(count, dtype=np.bool_)
+    everyone = np.ones(1, dtype=np.bool_) if eligible is None else eligible
+    for name in names:
+        mark_mixed(codes, physical(frame[name], missing=missing), everyone, eligible is None, mixed)
+    return mixed

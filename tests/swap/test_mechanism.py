@@ -1,0 +1,328 @@
+"""The mechanism: guarantee, release, invariants, order, identifiers, persons, refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from stirred.errors import InputError, Refusal, StirredError, UnknownName
+from stirred.noise import TestSource
+from stirred.spec import Exact, Specification
+from stirred.spec.protocol import Mechanism
+from stirred.spec.psa import swapping_loss
+from stirred.swap import PermutationSwap, Records, VariableRate, swap_files
+from stirred.swap.loss import tighter_loss, variable_rate_loss
+
+ALPHA = 1e-6
+
+
+def households(count: int = 400, seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "id": rng.permutation(count) + 1000,
+            "state": rng.integers(0, 2, count),
+            "county": [f"c{v}" for v in rng.integers(0, 5, count)],
+            "size": rng.integers(1, 4, count),
+            "owner": rng.integers(0, 2, count).astype(bool),
+            "income": rng.integers(0, 20, count),
+        }
+    )
+
+
+def swapper(**fields: object) -> PermutationSwap:
+    given: dict[str, object] = {"match": ("state", "size"), "swap": ("county",), "rate": "0.3"}
+    return PermutationSwap(**given | fields)  # type: ignore[arg-type]
+
+
+def counts(frame: pl.DataFrame, names: tuple[str, ...]) -> Counter[tuple[object, ...]]:
+    return Counter(frame.select(names).rows())
+
+
+def test_it_is_a_mechanism() -> None:
+    assert isinstance(swapper(), Mechanism)
+
+
+def test_proposition_4_both_tables_are_kept_and_the_interior_moves() -> None:
+    frame = households()
+    out = swapper().release(Records.of(frame, id="id"), TestSource(1)).products["households"]
+    for names in (("state", "size", "owner", "income"), ("state", "size", "county")):
+        assert counts(frame, names) == counts(out, names)
+    assert counts(frame, ("county", "owner", "income")) != counts(out, ("county", "owner", "income"))
+
+
+def test_the_saturated_table_is_the_multiset_of_the_output() -> None:
+    products = swapper().release(Records.of(households(), id="id"), TestSource(1)).products
+    table = products["table"]
+    names = tuple(c for c in table.columns if c != "count")
+    assert counts(products["households"], names) == {row[:-1]: row[-1] for row in table.rows()}
+
+
+def test_theorem_1_is_the_guarantee_and_the_same_throughout_a_universe() -> None:
+    frame = households()
+    mechanism = swapper()
+    first = mechanism.guarantee(Records.of(frame, id="id"))
+    largest = frame.group_by("state", "size").len()["len"].max()
+    assert first.budget.amount == swapping_loss(int(largest), "0.3")
+    assert first.standing == "proved"
+    for seed in range(3):
+        other = mechanism.release(Records.of(frame, id="id"), TestSource(seed)).products["households"]
+        assert mechanism.guarantee(Records.of(other, id="id")) == first
+
+
+def test_the_largest_stratum_counts_only_strata_with_two_distinct_records() -> None:
+    frame = pl.DataFrame({"m": [1] * 5 + [2] * 3, "h": [0] * 5 + [0, 1, 0], "s": [7] * 5 + [1, 1, 2]})
+    psa = PermutationSwap(match=("m",), swap=("s",), rate="1/2")
+    assert psa.guarantee(frame).budget.amount == Exact.log(4)
+    constant = frame.filter(pl.col("m") == 1)
+    assert psa.guarantee(constant).budget.amount == Exact.of(0)
+
+
+def test_a_test_seed_is_never_publishable_and_the_systems_randomness_is() -> None:
+    seeded = swapper().release(households().drop("id"), TestSource(1))
+    assert not seeded.publishable
+    with pytest.raises(Refusal, match="test seed"):
+        seeded.require_publishable()
+    fresh = swapper().release(households().drop("id"))
+    fresh.require_publishable()
+
+
+def test_the_compiled_path_has_the_exact_law_of_the_twin() -> None:
+    frame = pl.DataFrame({"m": [0, 0, 0, 0, 1, 1], "h": [0, 0, 1, 2, 0, 1], "s": [0, 1, 2, 2, 0, 1]})
+    psa = PermutationSwap(match=("m",), swap=("s",), rate="2/5")
+    exact = psa.outcomes(frame)
+    assert sum(exact.values()) == 1
+    prepared = psa.prepare(Records.of(frame))
+    runs, seen = 20_000, Counter[object]()
+    h, s = frame["h"].to_list(), frame["s"].to_list()
+    m = frame["m"].to_list()
+    root = TestSource(42)
+    for run in range(runs):
+        donors = psa.donors(prepared, root.child(run))
+        seen[tuple(sorted(((m[i],), (h[i],), (s[donors[i]],)) for i in range(6)))] += 1
+    keys = sorted(exact, key=repr)
+    assert set(seen) <= set(keys)
+    observed = [seen[k] for k in keys]
+    expected = [float(exact[k]) * runs for k in keys]
+    assert stats.chisquare(observed, expected).pvalue > ALPHA
+
+
+def test_row_order_and_identifiers_carry_no_trace_of_the_input() -> None:
+    """Permuting the input rows leaves the law of the first output row unchanged."""
+    frame = pl.DataFrame({"id": [11, 12, 13, 14], "h": [0, 1, 2, 3], "s": [0, 1, 2, 3]})
+    psa = PermutationSwap(match=(), swap=("s",), rate="1/2")
+    tables = []
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        firsts = Counter[int]()
+        for seed in range(3_000):
+            out = psa.release(Records.of(frame[order], id="id"), TestSource(seed)).products["households"]
+            assert out["id"].to_list() == [0, 1, 2, 3]
+            firsts[out["h"][0]] += 1
+        tables.append([firsts[h] for h in range(4)])
+    for table in tables:
+        assert stats.chisquare(table).pvalue > ALPHA
+    assert stats.chi2_contingency(np.array(tables)).pvalue > ALPHA
+
+
+def test_persons_follow_their_household_with_new_identifiers() -> None:
+    frame = households(60)
+    persons = pl.DataFrame(
+        {
+            "id": np.repeat(frame["id"].to_numpy(), frame["size"].to_numpy()),
+            "county": np.repeat(frame["county"].to_numpy(), frame["size"].to_numpy()),
+        }
+    ).with_row_index("tag")
+    persons = persons.with_columns(household_tag=pl.col("id"))
+    tagged = frame.with_columns(household_tag=pl.col("id"))
+    psa = swapper(hold=("owner", "income", "household_tag"))
+    out = psa.release(Records.of(tagged, persons, "id"), TestSource(3)).products
+    homes, people = out["households"], out["persons"]
+    assert homes["id"].to_list() == list(range(60))
+    joined = people.join(homes, on="id", suffix="_home")
+    assert (joined["county"] == joined["county_home"]).all()
+    assert (joined["household_tag"] == joined["household_tag_home"]).all()
+    assert people.height == persons.height
+    assert people["id"].is_sorted()
+    assert sorted(people["tag"].to_list()) == sorted(persons["tag"].to_list())
+
+
+def test_imputed_records_stay_and_are_an_invariant() -> None:
+    frame = households(300).with_columns(imputed=pl.Series(np.arange(300) % 3 == 0))
+    psa = swapper(imputed="imputed")
+    out = psa.release(Records.of(frame, id="id"), TestSource(5))
+    names = tuple(c for c in frame.columns if c != "id")
+    before = counts(frame.filter("imputed"), names)
+    assert counts(out.products["households"].filter("imputed"), names) == before
+    sizes = frame.filter(~pl.col("imputed")).group_by("state", "size").len()["len"]
+    assert out.specification.budget.amount == swapping_loss(int(sizes.max()), "0.3")
+    assert len(out.specification.multiverse.invariants) == 3
+    assert any("not" in text and "covered" in text for text in out.specification.assumptions)
+
+
+def test_variable_rates_have_the_loss_of_their_worst_stratum() -> None:
+    frame = households()
+    rates = VariableRate.of(("owner",), {True: "0.1", False: "0.6"}, "0.5")
+    spec = swapper(rate=rates).guarantee(Records.of(frame, id="id"))
+    sizes = frame.group_by("state", "size").len()["len"]
+    assert spec.budget.amount == variable_rate_loss([(int(n), "0.1", "0.6") for n in sizes])
+    by_place = VariableRate.of(("county",), {"c0": "0.2"}, "0.4")
+    assert swapper(rate=by_place).guarantee(Records.of(frame, id="id")).standing == "proved"
+
+
+def test_a_rate_that_looks_at_both_sides_or_elsewhere_is_refused() -> None:
+    records = Records.of(households(), id="id")
+    joint = VariableRate.of(("owner", "county"), {(True, "c0"): "0.2"}, "0.4")
+    with pytest.raises(Refusal, match="at once"):
+        swapper(rate=joint).guarantee(records)
+    outside = VariableRate.of(("risk",), {1: "0.2"}, "0.4")
+    with pytest.raises(Refusal, match="no role"):
+        swapper(rate=outside).guarantee(records)
+    with pytest.raises(InputError, match="strictly between"):
+        VariableRate.of(("owner",), {True: "0"}, "0.4")
+
+
+def test_the_tighter_loss_is_offered_beside_theorem_1() -> None:
+    records = Records.of(households(), id="id")
+    tight = swapper(loss="tighter").guarantee(records)
+    default = swapper().guarantee(records)
+    assert tight.budget.amount < default.budget.amount
+    assert tight.standing == "enumerated"
+    assert "not proved" in tight.budget.rule
+    size = households().group_by("state", "size").len()["len"].max()
+    assert tight.budget.amount == tighter_loss(int(size), "0.3")
+
+
+def test_missing_values_are_an_error_or_a_level() -> None:
+    frame = (
+        households(50)
+        .drop("id")
+        .with_columns(county=pl.when(pl.col("income") < 4).then(None).otherwise("county"))
+    )
+    with pytest.raises(InputError) as caught:
+        swapper().release(frame, TestSource(1))
+    assert caught.value.field == "county"
+    out = swapper(missing="level").release(frame, TestSource(1)).products["households"]
+    assert out["county"].null_count() == frame["county"].null_count()
+
+
+def test_the_report_says_what_is_exact_and_where_nothing_is_protected() -> None:
+    frame = pl.DataFrame({"m": [1, 2, 2, 3, 3, 3], "h": [0, 0, 1, 5, 5, 5], "s": [1, 1, 2, 1, 2, 3]})
+    report = PermutationSwap(match=("m",), swap=("s",), rate="1/2").report(frame)
+    assert (report.strata, report.singletons, report.constant) == (3, 1, 1)
+    assert report.unprotected_records == 4
+    assert (report.hold_cells, report.swap_cells) == (4, 6)
+    text = " ".join(report.sentences())
+    assert "Every combination of h is published exactly" in text
+    assert "may be published" in text
+
+
+def test_a_column_of_very_many_levels() -> None:
+    count = 200_000
+    frame = pl.DataFrame(
+        {"h": np.arange(count), "s": np.arange(count)[::-1].copy(), "m": np.arange(count) // 4}
+    )
+    out = PermutationSwap(match=("m",), swap=("s",), rate="1/2").release(frame, TestSource(2))
+    assert out.products["households"].height == count
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "word"),
+    [
+        ({"match": ("state", "county")}, InputError, "two roles"),
+        ({"hold": ("owner", "size")}, InputError, "two roles"),
+        ({"match": ("nowhere",)}, UnknownName, "nowhere"),
+        ({"swap": ()}, InputError, "variables to move"),
+        ({"hold": ()}, InputError, "variables to move"),
+        ({"rate": "0"}, Refusal, "infinite loss"),
+        ({"rate": "1"}, Refusal, "infinite loss"),
+        ({"rate": "1.5"}, InputError, "not a probability"),
+        ({"imputed": "income"}, InputError, "not usable"),
+        ({"nesting": (("owner", "county"),)}, InputError, "would move while owner stays"),
+        ({"nesting": (("county", "owner"),)}, InputError, "would move while owner stays"),
+        ({"nesting": (("county", "state"),)}, InputError, "lies in several"),
+        ({"nesting": (("income", "county"),)}, InputError, "would move"),
+    ],
+)
+def test_bad_roles_are_refused_before_anything_is_drawn(
+    fields: dict[str, object], error: type[StirredError], word: str
+) -> None:
+    with pytest.raises(error, match=word):
+        swapper(**fields).release(households().drop("id"), TestSource(1))
+
+
+def test_bad_tables_are_refused() -> None:
+    frame = households(20)
+    with pytest.raises(InputError, match="empty"):
+        Records.of(frame.head(0))
+    with pytest.raises(InputError, match="repeated"):
+        Records.of(pl.concat([frame, frame]), id="id")
+    with pytest.raises(InputError, match="no household"):
+        Records.of(frame, pl.DataFrame({"id": [1]}), "id")
+    with pytest.raises(InputError, match="identifier"):
+        Records.of(frame, pl.DataFrame({"id": [1]}))
+    with pytest.raises(UnknownName):
+        Records.of("no/such/file.parquet")
+
+
+def test_infinite_loss_is_possible_only_on_request() -> None:
+    spec = swapper(rate="1", allow_infinite_loss=True).guarantee(households().drop("id"))
+    assert spec.budget.amount.is_infinite
+
+
+def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None:
+    frame = households(500)
+    source = tmp_path / "in.parquet"
+    frame.write_parquet(source)
+    done = swap_files(swapper(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "state=0.parquet",
+        "state=1.parquet",
+        "specification.json",
+        "manifest.json",
+    }
+    back = pl.concat([pl.read_parquet(tmp_path / "out" / f"state={i}.parquet") for i in (0, 1)])
+    names = ("state", "size", "county")
+    assert counts(back, names) == counts(frame, names)
+    text = (tmp_path / "out" / "specification.json").read_text(encoding="utf-8")
+    assert Specification.from_json(text) == done.specification
+    with pytest.raises(InputError, match="exists already"):
+        swap_files(swapper(), source, tmp_path / "out", by="state", id="id")
+    assert {p.name for p in tmp_path.iterdir()} == {"in.parquet", "out"}
+
+
+def test_an_interrupt_leaves_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    households(50).write_parquet(tmp_path / "in.parquet")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PermutationSwap, "verify", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
+    monkeypatch.undo()
+    swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    assert (tmp_path / "out").is_dir()
+
+
+def test_a_swapping_place_can_name_the_files(tmp_path: Path) -> None:
+    frame = households(300)
+    frame.write_parquet(tmp_path / "in.parquet")
+    done = swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
+    for name in done.files:
+        part = pl.read_parquet(tmp_path / "out" / f"{name}.parquet")
+        assert part["county"].n_unique() == 1
+        assert part["id"].to_list() == list(range(part.height))
+    assert done.publishable
+
+
+def test_rates_are_read_exactly() -> None:
+    assert swapper(rate=0.3).guarantee(households().drop("id")) == swapper(rate=Fraction(3, 10)).guarantee(
+        households().drop("id")
+    )
