@@ -2,7 +2,7 @@
 
 A guarantee is never a bare epsilon. It is a specification of five building blocks: domain,
 multiverse (invariants), input premetric (protection unit), output premetric, budget.
-The rooms are :mod:`stirred.spec` (those five blocks and their arithmetic) and :mod:`stirred.cli`.
+The rooms are ``stirred.spec`` (those five blocks and their arithmetic) and ``stirred.cli``.
 """
 
 __version__ = "0.1.0"

@@ -196,7 +196,8 @@ def test_schema_is_the_shipped_file() -> None:
         (("spec", "convert", "tda-dhc", "--to", "zzz"), 2, "approximate"),
         (("spec", "convert", "psa-2020-county", "--to", "approximate"), 2, "delta"),
         (("spec", "catalogue", "--block", "universe"), 2, "multiverse"),
-        (("spec", "catalogue", "--file", "no/such.json"), 2, "no file"),
+        (("spec", "catalogue", "--catalogue", "no/such.json"), 2, "no file"),
+        (("spec", "show", "tda-dhc", "--budget", "rho_squared=1"), 2, "budget of its own"),
         (("spec", "compare", "psa-2020-county"), 2, "Missing argument"),
         (("spec", "nothing"), 2, "No such command"),
     ],
@@ -225,3 +226,37 @@ def test_a_read_only_folder_gives_a_clear_error_and_no_partial_file(tmp_path: Pa
     assert code == 2
     assert "could not be written" in err
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from stirred.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_wrong_call_with_json_answers_in_json() -> None:
+    done = command("spec", "compare", "tda-dhc", "--json")
+    assert done.returncode == 2
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["error"]["code"] == "usage"
+
+
+def test_exit_codes_of_the_installed_command() -> None:
+    assert command("--version").stdout.startswith("stirred ")
+    assert command("spec", "census", "--json").returncode == 0
+    assert command("spec", "show", "nothing", "--json").returncode == 2
+    assert command("spec", "compose", "tda-dhc", "psa-2020-county", "--json").returncode == 3
+    assert command("spec", "compose", "tda-dhc", "psa-2020-county").returncode == 3
+    assert command().returncode == 0
+
+
+def test_show_writes_a_file_that_show_reads(tmp_path: Path) -> None:
+    target = tmp_path / "tda.json"
+    assert run("spec", "show", "tda-dhc", "--output", str(target))[0] == 0
+    assert as_json("spec", "show", str(target)) == as_json("spec", "show", "tda-dhc")
+
+
+def test_compare_fills_in_a_budget_for_flavors_that_have_none() -> None:
+    body = as_json("spec", "compare", "pure-dp", "pure-dp", "--budget", "epsilon=1")
+    assert body["overall"] == "equivalent"

@@ -11,7 +11,6 @@ from stirred.cli import demo, spec
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -22,12 +21,16 @@ app.command("demo")(demo.demo)
 app.add_typer(spec.app, name="spec")
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)
     ] = False,
 ) -> None:
     if version:
         typer.echo(f"stirred {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
         raise typer.Exit

@@ -6,11 +6,14 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
 from stirred.errors import StirredError
+
+if TYPE_CHECKING:
+    from stirred.spec.card import Card
 
 P = ParamSpec("P")
 
@@ -42,6 +45,19 @@ def print_text(text: str) -> None:
     from rich.console import Console
 
     Console().print(text, markup=False, highlight=False)
+
+
+def print_card(card: Card) -> None:
+    """A spec card: questions in bold, answers indented and wrapped."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console()
+    console.print(Text(card.statement))
+    for line in card.lines:
+        console.print(Text(f"\n{line.question}", style="bold"))
+        console.print(Padding(Text(line.answer), (0, 0, 0, 4)))
 
 
 def print_table(

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.output import print_json, print_table, print_text, reported
+from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
     from stirred.spec import Budget, Comparison, Specification
     from stirred.spec.catalogue import Catalogue, Entry
+    from stirred.spec.comparison import NotStronger
 
 app = typer.Typer(
     help="Guarantees as objects: five building blocks, compared block by block.",
@@ -33,14 +34,16 @@ def show(
     name: Source,
     budget: BudgetText = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print the LaTeX statement only.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the specification file here.")] = None,
     catalogue: UserFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a guarantee: its statement and its card in plain language."""
     if budget is None and not _is_file(name) and _catalogue(catalogue)[name].budget is None:
-        _show_entry(_catalogue(catalogue)[name], as_json)
+        _show_entry(_catalogue(catalogue)[name], as_json, latex)
         return
     found = _load(name, budget, catalogue)
+    _write(found, output)
     if as_json:
         from stirred.spec.card import lines_of
 
@@ -48,6 +51,7 @@ def show(
             {
                 "specification": found.record(),
                 "statement": found.statement(),
+                "guarantee": str(found),
                 "latex": found.latex,
                 "card": lines_of(found.card()),
             }
@@ -55,7 +59,7 @@ def show(
     elif latex:
         typer.echo(found.latex)
     else:
-        print_text(str(found.card()))
+        print_card(found.card())
 
 
 @app.command()
@@ -66,6 +70,7 @@ def compare(
     audit: Annotated[
         bool, typer.Option("--same-mechanism", help="Both describe one mechanism: name the block that moved.")
     ] = False,
+    budget: BudgetText = None,
     catalogue: UserFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +78,7 @@ def compare(
     from stirred.spec import compare as compared
     from stirred.spec import gaming_audit
 
-    a, b = _load(first, None, catalogue), _load(second, None, catalogue)
+    a, b = (_load(name, budget, catalogue, fill=True) for name in (first, second))
     verdict = compared(a, b)
     moved = gaming_audit(a, b) if audit else None
     if as_json:
@@ -105,6 +110,7 @@ def compose(
         list[str] | None,
         typer.Option(help="An invariant that post-processing reads: unit:attribute,attribute."),
     ] = None,
+    budget: BudgetText = None,
     output: Annotated[Path | None, typer.Option(help="Write the composed specification here.")] = None,
     catalogue: UserFile = None,
     as_json: AsJson = False,
@@ -112,8 +118,8 @@ def compose(
     """Compose several releases into one guarantee."""
     from stirred.spec import compose as composed
 
-    parts = [_load(name, None, catalogue) for name in names]
-    target = None if under is None else _load(under, None, catalogue).flavor
+    parts = [_load(name, budget, catalogue, fill=True) for name in names]
+    target = None if under is None else _load(under, budget, catalogue, fill=True).flavor
     result = composed(
         *parts,
         order=_choice(order, ("sequential", "adaptive", "concurrent"), "order"),
@@ -164,11 +170,11 @@ def catalogue(
     block: Annotated[
         str, typer.Option(help="Only entries that changed this block, for example multiverse.")
     ] = "",
-    file: Annotated[Path | None, typer.Option(help="A file with entries of your own.")] = None,
+    catalogue: UserFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List the flavors of the literature and what each changed from pure DP."""
-    hits = _catalogue(file).search(search, block)
+    hits = _catalogue(catalogue).search(search, block)
     if as_json:
         print_json({"entries": [entry.record() for entry in hits]})
         return
@@ -216,6 +222,16 @@ def schema(as_json: AsJson = False) -> None:
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
+_NUMBERS = ("epsilon", "rho_squared", "rho", "mu", "loss")
+
+
+def _write(found: Specification, output: Path | None) -> None:
+    if output is not None:
+        from stirred.interchange import write_atomically
+
+        write_atomically(output, found.to_json())
+
+
 def _catalogue(file: Path | None) -> Catalogue:
     from stirred.spec import catalogue as room
 
@@ -223,26 +239,39 @@ def _catalogue(file: Path | None) -> Catalogue:
     return shipped if file is None else shipped.extended(_existing(file))
 
 
-def _load(name: str, budget: str | None, file: Path | None) -> Specification:
+def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = False) -> Specification:
+    """A specification by file or name; with ``fill`` the budget goes only to flavors that have none."""
+    from stirred.errors import InputError
     from stirred.spec import Specification
 
-    path = Path(name)
-    if _is_file(name):
-        return Specification.from_json(_existing(path).read_text(encoding="utf-8"))
-    return _catalogue(file)[name].specification(None if budget is None else _budget(budget))
+    entry = None if _is_file(name) else _catalogue(file)[name]
+    if budget is not None and not fill and (entry is None or entry.budget is not None):
+        raise InputError(
+            "this guarantee has a budget of its own",
+            field="--budget",
+            expected="a flavor without a budget",
+            hint="Leave --budget out, or edit the file.",
+        )
+    if entry is None:
+        return Specification.from_json(_existing(Path(name)).read_text(encoding="utf-8"))
+    lacks = entry.budget is None and budget is not None
+    return entry.specification(_budget(budget) if lacks and budget is not None else None)
 
 
 def _is_file(name: str) -> bool:
     return Path(name).suffix == ".json" or Path(name).is_file()
 
 
-def _show_entry(entry: Entry, as_json: bool) -> None:
+def _show_entry(entry: Entry, as_json: bool, latex: bool) -> None:
     """An entry without a budget: what it is, and its blocks where it has them."""
     from stirred.spec.block import BLOCKS
 
     flavor = entry.flavor() if entry.status in {"flavor", "family"} else None
     if as_json:
         print_json({"entry": entry.record(), "flavor": None if flavor is None else str(flavor)})
+        return
+    if latex and flavor is not None:
+        typer.echo(flavor.latex)
         return
     print_text(f"{entry.name}\n{entry.citation}\n\n{entry.changed}\n")
     if flavor is None:
@@ -251,9 +280,11 @@ def _show_entry(entry: Entry, as_json: bool) -> None:
     print_text(f"Flavor: {flavor}\n")
     for block in BLOCKS[1:-1]:
         print_text(f"{block.replace('_', ' ')}: {getattr(flavor, block).sentence()}")
+    kinds = [k for k in flavor.output_premetric.parametrisations if k in _NUMBERS]
     print_text(
-        f"\nIt has no budget: add one of {', '.join(flavor.output_premetric.parametrisations)}, "
-        "for example --budget epsilon=1, to see the guarantee."
+        f"\nIt has no budget: add one, for example --budget {kinds[0]}=1, to see the guarantee."
+        if kinds
+        else "\nIts budget is a curve: write a specification file to see a guarantee."
     )
 
 
@@ -275,7 +306,7 @@ def _budget(text: str) -> Budget:
     from stirred.spec import Budget
 
     kind, equals, amount = text.partition("=")
-    if not equals or kind not in {"epsilon", "rho", "rho_squared", "mu", "loss"}:
+    if not equals or kind not in _NUMBERS:
         raise ParametrisationMissing(
             "a bare number is not a budget",
             field="--budget",
@@ -317,19 +348,37 @@ def _comparison(verdict: Comparison) -> dict[str, Any]:
         "blocks": verdict.to_polars().to_dicts(),
         "first": str(verdict.first),
         "second": str(verdict.second),
+        "first_not_stronger": _refuted(verdict.first_not_stronger),
+        "second_not_stronger": _refuted(verdict.second_not_stronger),
+    }
+
+
+def _refuted(found: NotStronger | None) -> dict[str, Any] | None:
+    """Where one specification allows more than the other: the pair and both bounds."""
+    if found is None:
+        return None
+    return {
+        "pair": list(found.pair),
+        "reachable": str(found.reachable),
+        "allowed": str(found.allowed),
+        "witness": found.mechanism is not None,
     }
 
 
 def _finish(result: Specification, steps: tuple[str, ...], output: Path | None, as_json: bool) -> None:
-    if output is not None:
-        from stirred.interchange import write_atomically
-
-        write_atomically(output, result.to_json())
+    _write(result, output)
     if as_json:
-        print_json({"specification": result.record(), "statement": str(result), "steps": list(steps)})
+        print_json(
+            {
+                "specification": result.record(),
+                "statement": result.statement(),
+                "guarantee": str(result),
+                "steps": list(steps),
+            }
+        )
         return
     for step in steps:
         print_text(f"* {step}")
-    print_text(str(result.card()))
+    print_card(result.card())
     if output is not None:
         print_text(f"Written to {output}.")

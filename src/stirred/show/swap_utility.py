@@ -104,8 +104,8 @@ class _Scale:
 
     @classmethod
     def of(cls, boxes: Sequence[_Box]) -> _Scale:
-        error_step = _round_step(max((box.high, *box.beyond)[-1] for box in boxes))
-        top = max(max(box.high, *box.beyond) if box.beyond else box.high for box in boxes)
+        top = max(value for box in boxes for value in (box.high, *box.beyond))
+        error_step = _round_step(top)
         highest = error_step * max(1, math.ceil(top / error_step - 1e-9))
         rates = [box.rate for box in boxes]
         gap = min((b - a for a, b in zip(rates, rates[1:], strict=False)), default=rates[-1] or 1.0)

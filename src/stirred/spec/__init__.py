@@ -1,7 +1,7 @@
 """DP specifications: the five building blocks of a guarantee, their arithmetic and their comparison.
 
 Domain, multiverse (invariants), input premetric (protection unit), output premetric, budget: a
-:class:`Specification` has all five. Compose, convert, compare and verify them here; nothing in this
+``Specification`` has all five. Compose, convert, compare and verify them here; nothing in this
 room touches confidential data except to evaluate a declared invariant.
 """
 

@@ -259,7 +259,7 @@ def rdp_curve(event: Event, orders: Sequence[float], relation: Relation) -> tupl
     Assumes
         Noise multipliers refer to sensitivities under ``relation``.
     Reference
-        As for :func:`rdp_epsilon`.
+        As for ``rdp_epsilon``.
     """
     for order in orders:
         _require(1 < order < math.inf, "orders", "finite orders above 1")

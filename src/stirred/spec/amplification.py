@@ -9,7 +9,7 @@ Every function assumes that the sample is drawn afresh, that nobody learns who i
 the design is fixed before the data are seen. An attacker who knows that a unit was drawn faces the
 protection loss ε of the sample, not the smaller one computed here.
 
-Losses are rounded upward and planned budgets (:func:`deamplify`) downward, by a few units in the
+Losses are rounded upward and planned budgets (``deamplify``) downward, by a few units in the
 last place, so that a float never promises more than the theorem.
 """
 
@@ -88,11 +88,11 @@ def deamplify(epsilon: float, rate: float) -> float:
     """Budget to spend on a sample of rate f so that the population loses ε: the inverse of h_f.
 
     Guarantee
-        At most ln(1 + (e^ε - 1) / f): spending it stays within ε, as :func:`amplify` computes it.
+        At most ln(1 + (e^ε - 1) / f): spending it stays within ε, as ``amplify`` computes it.
     Assumes
         A design with loss h_f: simple random without replacement, or Poisson.
     Reference
-        The inverse of :func:`amplify`.
+        The inverse of ``amplify``.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def cluster_sampling(epsilon: float, probability: float, size: int) -> Amplified
     Assumes
         A simple random sample of clusters, each drawn with probability p, of m units each.
     Reference
-        :func:`two_stage_sampling` with q = 1 and K = m.
+        ``two_stage_sampling`` with q = 1 and K = m.
     """
     _check_rate(probability, "probability")
     _check_positive(size, "size")
@@ -309,7 +309,7 @@ def systematic_sampling(epsilon: float, interval: int, size: int, order: Order) 
         ``order="random"`` only if the frame was put in a secret, uniformly random order that is
         independent of the data; then the sample is a simple random one.
     Reference
-        :func:`cluster_sampling` with p = 1/k and m = n; :func:`simple_random_sampling`.
+        ``cluster_sampling`` with p = 1/k and m = n; ``simple_random_sampling``.
     """
     _check_order(order)
     _check_positive(interval, "interval")
@@ -349,8 +349,8 @@ def chain_of_stages(
         Each stage selects units independently of the others and of the data, amplifies by h_f for
         the named relation, and its rate is a known upper bound. Response rates seldom are known.
     Reference
-        Repeated use of :func:`poisson_sampling` (add-remove) or of
-        :func:`simple_random_sampling` (replace-one).
+        Repeated use of ``poisson_sampling`` (add-remove) or of
+        ``simple_random_sampling`` (replace-one).
     """
     check_relation(relation)
     for rate in rates:
@@ -403,7 +403,7 @@ def independent_samples(samples: Sequence[Amplified]) -> Amplified:
         The sums of ε and of δ, for the one relation that all samples share.
     Assumes
         Independent designs. Overlap control, coordinated samples and rotation panels are not:
-        see :func:`coordinated_samples` and :func:`shared_sample`.
+        see ``coordinated_samples`` and ``shared_sample``.
     Reference
         Basic composition, which needs independent seeds (Section 6.5.2 of the thesis).
     """
@@ -432,7 +432,7 @@ def coordinated_samples(
     Guarantee
         max over s_k in {e^-ε_k, 1} of the log ratio of Σ p_ab (s_1 e^ε_1)^a (s_2 e^ε_2)^b to
         Σ p_ab s_1^a s_2^b, for neighbours that differ in one record's value. Full overlap gives
-        :func:`shared_sample`, independence the sum; negative coordination may lower or raise it.
+        ``shared_sample``, independence the sum; negative coordination may lower or raise it.
     Assumes
         Inclusions of different units are independent. Each mechanism is ε_k-DP both for samples
         that differ in one record's value and in the presence of one record.

@@ -1,7 +1,7 @@
 """Budget: how much protection loss is allowed, exactly, with its parametrisation in the type.
 
 A number is not a budget. zCDP is published as rho squared by some and as rho by others; the type says
-which, and :meth:`Budget.linear` gives the number that multiplies a distance.
+which, and ``Budget.linear`` gives the number that multiplies a distance.
 """
 
 from __future__ import annotations

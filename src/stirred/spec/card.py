@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from stirred.interchange import Tabular
@@ -155,25 +156,33 @@ def _meaning(s: Specification) -> str:
         agree = "" if declared_invariants(s.multiverse) == () else " and agree on the exact statistics"
         return (
             "Whatever is released, and whoever looks at it: it can multiply the odds between two data sets "
-            f"that differ in one {unit}{agree} by at most {bound}{caveat}, and again by as much for every "
-            f"further {unit} in which they differ." + warning
+            f"that differ in one {unit}{agree} by at most {bound}{caveat}{_further(s)}." + warning
         )
     if isinstance(s.output_premetric, NormalisedRenyi):
         return (
-            f"One changed {unit} is as hard to see as a shift of {shown(_root_two(value), 2)} standard "
-            "deviations of Gaussian noise." + warning
+            f"One changed {unit} is allowed what Gaussian noise allows whose mean moves by "
+            f"{shown(_root_two(value), 2)} standard deviations." + warning
         )
     return f"The measured change for one {unit} is at most {shown(value)}." + warning
 
 
+def _further(s: Specification) -> str:
+    if s.input_premetric.flags.neighbour_valued:
+        return ""
+    return f", and again by as much for every further {s.input_premetric.unit} in which they differ"
+
+
 def _odds(value: Exact) -> str:
+    exact = value.exponential
+    if exact is not None and exact < 1000:
+        return f"a factor of {_ceil_text(exact)}"
     if value.float_up() < ODDS_SHOWN_BELOW:
-        return f"a factor of {_ceil_text(math.exp(value.float_up()))}"
+        return f"a factor of {_ceil_text(Fraction(math.exp(value.float_up())))}"
     exponent = math.ceil(value.float_up() / math.log(10) * 10) / 10
     return f"a factor of about 10 to the {exponent:.1f}, which on its own rules out almost nothing"
 
 
-def _ceil_text(number: float) -> str:
+def _ceil_text(number: Fraction) -> str:
     return f"{math.ceil(number * 100) / 100:,.2f}"
 
 

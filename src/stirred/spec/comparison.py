@@ -314,7 +314,8 @@ def _tightness(reachable: Exact, allowed: Exact) -> tuple[float, float]:
 def _by_theorems(
     first: Specification, second: Specification, blocks: tuple[BlockVerdict, ...], same_flavor: bool
 ) -> Comparison:
-    forward, backward = _implies(first, second), _implies(second, first)
+    forward = _implies(first, second)
+    backward = _implies(second, first, "the second", "the first")
     undecided = [b.block for b in blocks if b.order == Order.UNDECIDED]
     named = ", ".join(b.block.replace("_", " ") for b in blocks if b.order != Order.EQUIVALENT)
     if forward or backward:
@@ -329,7 +330,12 @@ def _by_theorems(
     return Comparison(first, second, overall, reason, blocks, exact=False, budgets_ranked=same_flavor)
 
 
-def _implies(first: Specification, second: Specification) -> str | None:
+def _implies(
+    first: Specification,
+    second: Specification,
+    stronger: str = "the first",
+    weaker: str = "the second",
+) -> str | None:
     """The chain of theorems by which the first implies the second, if there is one."""
     if not refines(second.multiverse, first.multiverse, first.domain):
         return None
@@ -346,9 +352,8 @@ def _implies(first: Specification, second: Specification) -> str | None:
     offered, wanted = first.budget.linear(), second.budget.linear()
     if wanted.is_infinite or _scaled_at_most(offered, factor[0], wanted, scale):
         return (
-            "its universes contain those of the second (Proposition 3), "
-            f"its distances bound the second's (2.4.15: {found.reason}), "
-            f"and {factor[1]}"
+            f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
+            f"{weaker}'s (2.4.15: {found.reason}), {factor[1]}, and its budget is not larger in these terms"
         )
     return None
 

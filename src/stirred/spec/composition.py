@@ -69,6 +69,14 @@ def compose(
 ) -> Specification:
     """The specification of several releases together.
 
+    Guarantee
+        The composed budget holds for the release of all outputs.
+    Assumes
+        Fresh seeds, unless the joint law is given.
+    Reference
+        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR; Vadhan and Wang
+        2021 and Lyu 2022 for concurrent composition.
+
     Parameters
     ----------
     parts
@@ -83,14 +91,6 @@ def compose(
         A flavor to state the result in; every part's guarantee must carry over to it.
     reads
         Invariants that the post-processing of the outputs reads from the confidential data.
-
-    Guarantee
-        The composed budget holds for the release of all outputs.
-    Assumes
-        Fresh seeds, unless the joint law is given.
-    Reference
-        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR; Vadhan and Wang
-        2021 and Lyu 2022 for concurrent composition.
     """
     if not parts:
         raise _nothing()
@@ -116,7 +116,8 @@ def parallel(*parts: Specification, by: str) -> Specification:
         replacements do where the sizes of the parts are invariant. Otherwise a replacement leaves one part
         and enters another, and the budget is that of the two largest composed.
     Assumes
-        Each release reads the records of its part alone, and every invariant of the flavor is a statistic
+        Each release reads the records of its part alone; the domain contains every data set over its
+        schema (of every size, where records are added and removed); every invariant is a statistic
         of the parts one by one (it is tabulated by the attribute), so that one part can be changed while
         the others stay: checked on the declared invariants.
     Reference
@@ -135,11 +136,26 @@ def parallel(*parts: Specification, by: str) -> Specification:
                 expected="one flavor for all parts",
                 hint="Use compose, which brings different flavors to their meet.",
             )
+    _require_closed(flavor)
     _require_tabulated(flavor, by)
     ranked = sorted(parts, key=lambda part: part.budget.linear(), reverse=True)
     if len(ranked) == 1 or _touches_one_part(flavor, by):
         return ranked[0]
     return _with_composed_budget(flavor, tuple(ranked[:2]))
+
+
+def _require_closed(flavor: Flavor) -> None:
+    """Refuse a domain in which one part cannot change alone: then the argument has no hybrid data set."""
+    premetric = flavor.input_premetric
+    kind = premetric.sharpened if isinstance(premetric, Neighbours) else premetric
+    fixed = isinstance(kind, SymmetricDifference) and flavor.domain.sizes is not None
+    if flavor.domain.points is not None or fixed:
+        raise NotImplied(
+            "the domain does not contain every data set that differs in one part alone",
+            field="domain",
+            expected="all data sets over a schema, of every size where records are added and removed",
+            hint="Use compose: its budget is valid on any domain.",
+        )
 
 
 def _require_tabulated(flavor: Flavor, by: str) -> None:

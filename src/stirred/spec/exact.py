@@ -26,7 +26,7 @@ from stirred.errors import InputError, NotComputable
 _DIGITS = (40, 120, 400, 1600)
 _TERM = re.compile(
     r"(?:(?P<coefficient>-?\d+(?:/\d+)?)\*)?"
-    r"(?P<function>ln|sqrt)\((?P<argument>\d+(?:/\d+)?)\)(?:/(?P<divisor>\d+))?"
+    r"(?P<function>ln|sqrt)\((?P<argument>[\d.]+(?:/\d+)?)\)(?:/(?P<divisor>\d+))?"
 )
 
 
@@ -126,7 +126,7 @@ class Exact:
 
     @classmethod
     def parse(cls, text: str) -> Exact:
-        """Read the text that :func:`str` writes; plain decimals are read exactly."""
+        """Read the text that ``str`` writes; plain decimals are read exactly."""
         compact = text.replace(" ", "")
         if compact in {"inf", "∞"}:
             return INFINITY
@@ -258,7 +258,7 @@ class Exact:
             return sum(terms, Decimal(0)), size.scaleb(-digits)
 
     def __float__(self) -> float:
-        """The nearest float; use :meth:`float_up` for a budget that is shown or enforced."""
+        """The nearest float; use ``float_up`` for a budget that is shown or enforced."""
         return math.inf if self._infinite else float(self._decimal(40)[0])
 
     def float_up(self) -> float:

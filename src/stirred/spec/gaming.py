@@ -13,10 +13,10 @@ from stirred.spec.output_premetric import Coarsened
 from stirred.spec.specification import Specification
 
 _MANOEUVRE = {
-    "domain": "the domain was restricted or moved downstream: fewer data sets, or a later stage, count",
-    "multiverse": "invariants were added: fewer pairs of data sets are protected",
-    "input_premetric": "the protection unit was made finer: the same person counts as several units",
-    "output_premetric": "a weaker measure of change was chosen",
+    "domain": "the domain changed: other data sets, or another stage of their life, count",
+    "multiverse": "the invariants changed, and with them which pairs of data sets are protected",
+    "input_premetric": "the protection unit changed: what counts as one unit is not the same",
+    "output_premetric": "another measure of change was chosen",
     "event_algebra": "fewer events are looked at",
     "parametrisation": "the number is stated in another currency (rho against rho squared)",
     "assumptions": "more is assumed",
@@ -65,7 +65,7 @@ def gaming_audit(before: Specification, after: Specification) -> GamingAudit:
         name = block
         if isinstance(two, Coarsened) and not isinstance(one, Coarsened):
             name = "event_algebra"
-        moves.append(Move(name, _text(one), _text(two), _MANOEUVRE[name], str(order)))
+        moves.append(Move(name, _text(one), _text(two), _told(name, order), str(order)))
     if before.budget.parametrisation != after.budget.parametrisation:
         units = "equivalent" if before.budget.same_units(after.budget) else "incomparable"
         moves.append(
@@ -81,6 +81,15 @@ def gaming_audit(before: Specification, after: Specification) -> GamingAudit:
         added = "; ".join(a for a in after.assumptions if a not in before.assumptions)
         moves.append(Move("assumptions", "", added, _MANOEUVRE["assumptions"], str(Order.WEAKER)))
     return GamingAudit(tuple(moves), str(before.budget), str(after.budget))
+
+
+def _told(block: str, order: Order) -> str:
+    """What moved, and whether that alone weakens or strengthens the guarantee."""
+    effect = {
+        Order.WEAKER: "; this alone weakens the guarantee and can lower the number",
+        Order.STRONGER: "; this alone strengthens the guarantee and can raise the number",
+    }
+    return _MANOEUVRE[block] + effect.get(order, "")
 
 
 def _text(block: object) -> str:

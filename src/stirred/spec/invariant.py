@@ -82,7 +82,7 @@ class Count(_Declared):
         return _tabulated(selected, self.by, pl.len().cast(pl.Int64).alias("value"))
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
-        """The same table from records, one by one: the twin of :meth:`of_frame`."""
+        """The same table from records, one by one: the twin of ``of_frame``."""
         cells = Counter(_cell(r, self.by, schema) for r in records if _holds(r, self.where, schema))
         return frozenset((cell, Fraction(count)) for cell, count in cells.items())
 
@@ -119,7 +119,7 @@ class Sum(_Declared):
         for record in records:
             if _holds(record, self.where, schema):
                 cell = _cell(record, self.by, schema)
-                amount = Fraction(schema.value(record, self.attribute))
+                amount = _numeric(schema.value(record, self.attribute), self.attribute)
                 sums[cell] = sums.get(cell, Fraction(0)) + amount
         return frozenset((cell, total) for cell, total in sums.items() if total != 0)
 
@@ -226,7 +226,17 @@ def evaluate(
                 hint="Pass a mapping from unit name to frame.",
             )
         data = data[unit]
-    return invariant.of_frame(as_polars(data), schema)
+    import polars as pl
+
+    try:
+        return invariant.of_frame(as_polars(data), schema)
+    except pl.exceptions.PolarsError:
+        raise InputError(
+            f"{invariant.sentence()} cannot be computed on this table",
+            field="data",
+            expected="columns of the types that the schema and the invariant declare",
+            hint="Check the types of the columns; levels of conditions and recodes must match them.",
+        ) from None
 
 
 def margins(unit: str, *tables: Iterable[str]) -> tuple[Count, ...]:
@@ -319,6 +329,17 @@ def _tabulated(frame: pl.DataFrame, by: tuple[str, ...], aggregate: pl.Expr) -> 
         table = frame.select(aggregate)
         return table.filter(pl.col("value") != 0)
     return frame.group_by(list(by)).agg(aggregate).sort(list(by))
+
+
+def _numeric(value: Level, attribute: str) -> Fraction:
+    if isinstance(value, int):
+        return Fraction(value)
+    raise InputError(
+        f"the attribute {attribute} is summed but is not numeric",
+        field=attribute,
+        expected="integer levels",
+        hint="Count the levels instead, or recode them as integers.",
+    )
 
 
 def _cell(record: Record, by: Iterable[str], schema: Schema) -> tuple[Level, ...]:

@@ -230,7 +230,8 @@ def intersect(first: AnyMultiverse, second: AnyMultiverse) -> AnyMultiverse:
     if isinstance(first, Invariants) and isinstance(second, Invariants):
         added = (i for i in second.invariants if not implied_by(i, first.invariants))
         merged = tuple(dict.fromkeys((*first.invariants, *added)))
-        label = first.label if merged == first.invariants else f"{first.label}+{second.label}"
+        labels = dict.fromkeys((first.label, second.label))
+        label = first.label if merged == first.invariants else "+".join(labels)
         return Invariants(invariants=merged, label=label)
     flat = [p for m in (first, second) for p in (m.parts if isinstance(m, Intersection) else (m,))]
     return Intersection(parts=tuple(dict.fromkeys(flat)))

@@ -1,6 +1,6 @@
 """Orders among output premetrics: which implies which, linearly in the distance or for neighbours.
 
-An entry of :func:`linear_factor` is a number k with D' <= k D for all pairs of laws, so that a
+An entry of ``linear_factor`` is a number k with D' <= k D for all pairs of laws, so that a
 Lipschitz condition in D carries over to D' at every distance.
 """
 

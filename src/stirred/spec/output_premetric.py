@@ -311,7 +311,7 @@ class TradeOffCurve(_OutputPremetric):
     """f-DP: the trade-off function itself; the budget is a curve, for neighbours only."""
 
     kind: Literal["trade-off"] = "trade-off"
-    properties: ClassVar[Properties] = _properties("yynyyyn", "tensor")
+    properties: ClassVar[Properties] = _properties("ynnyyyn", "tensor")
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("tradeoff",)
     symbol: ClassVar[str] = "Tr"
     latex: ClassVar[str] = r"\mathrm{Tr}"

@@ -188,7 +188,7 @@ class Specification(Block):
 
     @classmethod
     def from_json(cls, text: str) -> Specification:
-        """Read what :meth:`to_json` wrote; a file of a newer version is refused."""
+        """Read what ``to_json`` wrote; a file of a newer version is refused."""
         try:
             body = json.loads(text)
         except json.JSONDecodeError:
@@ -198,7 +198,7 @@ class Specification(Block):
                 "this is not a specification file",
                 field="file",
                 expected="a JSON object",
-                hint="See `stirred spec show pure-dp --json` for an example.",
+                hint="See `stirred spec show tda-dhc --output FILE` for an example.",
             )
         check_version(body, "specification")
         return cls.read({k: v for k, v in body.items() if k not in {"schema_version", "type"}})

@@ -106,7 +106,7 @@ def register_functional(name: str, functional: Functional) -> None:
 
     Assumes
         The functional does not decrease when power rises, which is checked by
-        :func:`decreasing_example` on sampled curves and is the author's to prove.
+        ``decreasing_example`` on sampled curves and is the author's to prove.
     """
     if name in _FUNCTIONALS:
         raise InputError(

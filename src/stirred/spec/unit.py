@@ -2,7 +2,7 @@
 
 One unit of the new kind may be several of the old: the budget grows by that factor (Proposition 2.4.15;
 group privacy). The factor is the caller's claim about the data and is written into the specification's
-assumptions; on finite domains :func:`stirred.spec.bounds` computes it.
+assumptions; on finite domains ``stirred.spec.bounds`` computes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def change_unit(specification: Specification, premetric: Any, factor: object, be
     Guarantee
         The budget's linear number grows by the factor: epsilon by k, rho by k, rho squared by k squared.
     Assumes
-        d_old <= k d_new on every universe, for the reason given.
+        d_old <= k d_new on every universe, for the reason given; where the old distance knows neighbours
+        only, a chain of k neighbours inside the universe.
     Reference
         Proposition 2.4.15 of the thesis. For approximate DP between neighbours, the group rule of Dwork
         and Roth 2014: (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)).
@@ -46,17 +47,19 @@ def change_unit(specification: Specification, premetric: Any, factor: object, be
         *specification.assumptions,
         f"a change of one unit is at most {multiple} of {specification.input_premetric.symbol}: {because}",
     )
-    if specification.output_premetric.properties.linear_group:
+    chained = specification.input_premetric.flags.neighbour_valued
+    if not chained or specification.output_premetric.properties.linear_group:
         fields["budget"] = specification.budget.scaled(multiple)
         return Specification(**fields)
     premetric_out = specification.output_premetric
-    if isinstance(premetric_out, Approximate) and multiple.denominator == 1:
+    near = premetric.flags.neighbour_valued
+    if isinstance(premetric_out, Approximate) and multiple.denominator == 1 and near:
         group = _approximate_group(specification.budget, premetric_out.mass, multiple.numerator)
         return Specification(**fields | group)
     raise NotImplied(
         f"{specification.output_premetric.symbol} has no linear group rule",
         field="output_premetric",
-        expected="D_Mult, D_NoR, Gaussian DP or another metric",
+        expected="D_Mult, D_NoR, Gaussian DP or another metric, or a new unit between neighbours only",
         hint="Change the unit first and convert the output premetric afterwards.",
     )
 
@@ -127,7 +130,7 @@ def pull_back(
     if stability is None:
         return pulled
     bound = Exact.of(stability)
-    if bound.is_infinite:
+    if bound.is_infinite and premetric is not None:
         unlimited = Budget.by_universe(specification.budget.parametrisation, ("inf",))
         return Specification(**fields | {"input_premetric": premetric, "budget": unlimited})
     if premetric is None or bound.rational is None:

@@ -1,6 +1,6 @@
 """The paper's demonstration again: Massachusetts in 1940, swapped between counties within household sizes.
 
-The records come from :mod:`stirred.swap.massachusetts_1940`: they are made from a published table by an
+The records come from ``stirred.swap.massachusetts_1940``: they are made from a published table by an
 arithmetic rule, so these comparisons with the truth disclose nothing and may be shown.
 
 Reference
@@ -126,7 +126,9 @@ def _figure_1(
     true = np.bincount(county.values * ownership.count + ownership.values).reshape(-1, ownership.count)
     errors = {}
     for index, rate in enumerate(rates):
-        tables = (table_after(prepared, county, ownership, rate, source.child(index, run)) for run in range(runs))
+        tables = (
+            table_after(prepared, county, ownership, rate, source.child(index, run)) for run in range(runs)
+        )
         errors[rate] = tuple(compare_counts(true, table).mape for table in tables)
     return errors
 

@@ -92,7 +92,7 @@ def nearby_first(near: Callable[[Any], Any], anywhere: object) -> Derange:
     Reference
         Appendix C.2, "Nonuniform permutations", which leaves the law open; this is our choice.
     """
-    everywhere = as_fraction(anywhere)
+    (everywhere,) = _rates(anywhere, 1)
 
     def derange(records: Sequence[Record], selected: tuple[int, ...]) -> Weights:
         uniform = uniform_derangements(records, selected)
@@ -263,12 +263,12 @@ def hamming(data: Data, other: Data) -> int:
 
 
 def by_hold(rate: Callable[[Any, Any], object]) -> RateRule:
-    """Rates g(m, h), for :func:`exact_loss`."""
+    """Rates g(m, h), for ``exact_loss``."""
     return lambda records: [as_fraction(rate(m, h)) for m, h, _ in records]
 
 
 def by_swap(rate: Callable[[Any, Any], object]) -> RateRule:
-    """Rates g(m, s), for :func:`exact_loss`."""
+    """Rates g(m, s), for ``exact_loss``."""
     return lambda records: [as_fraction(rate(m, s)) for m, _, s in records]
 
 
@@ -286,8 +286,8 @@ def exact_loss(
     records
         Any data set of the universe.
     rates
-        One swap rate, or a rule that gives the rate of each record of a data set (:func:`by_hold`,
-        :func:`by_swap`, or any function of the whole data set).
+        One swap rate, or a rule that gives the rate of each record of a data set (``by_hold``,
+        ``by_swap``, or any function of the whole data set).
     imputed
         Records that are never selected. Data sets whose imputed records differ are infinitely far apart,
         so they are not compared.

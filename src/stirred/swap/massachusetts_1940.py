@@ -51,7 +51,15 @@ SIZE_SHARES = (900, 2310, 2140, 1800, 1190, 700, 400, 240, 140, 90, 55, 35)
 """Households of each size in ten thousand, before they lean."""
 
 COUNTY_LEAN = MappingProxyType(
-    {"Barnstable": -6, "Bristol": 2, "Dukes": -6, "Hampden": 1, "Nantucket": -5, "Suffolk": -1, "Worcester": 1}
+    {
+        "Barnstable": -6,
+        "Bristol": 2,
+        "Dukes": -6,
+        "Hampden": 1,
+        "Nantucket": -5,
+        "Suffolk": -1,
+        "Worcester": 1,
+    }
 )
 OWNERSHIP_LEAN = MappingProxyType({"owned": 3, "rented": -2})
 """By how many per cent the share of a size grows with each person above four (up to seven)."""

@@ -65,7 +65,7 @@ class PermutationSwap:
     hold
         Holding variables besides the swap key; all other columns if not given.
     rate
-        The swap rate, exactly (``"0.05"``, ``Fraction(1, 20)``), or a :class:`VariableRate`.
+        The swap rate, exactly (``"0.05"``, ``Fraction(1, 20)``), or a ``VariableRate``.
     unit
         What a record is: the protection unit.
     imputed
@@ -311,7 +311,7 @@ class PermutationSwap:
         return prepared.records.households.height <= LARGEST_TABLE
 
     def outcomes(self, data: object) -> dict[Any, Fraction]:
-        """Every product with its exact probability, for small data: the slow twin of :meth:`release`."""
+        """Every product with its exact probability, for small data: the slow twin of ``release``."""
         from stirred.swap.enumeration import outcomes
 
         prepared = self.prepare(as_records(data))

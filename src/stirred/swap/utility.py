@@ -37,7 +37,7 @@ STREAM = -1
 class Utility(Tabular):
     """Errors of tables after swapping, one row for each run and table. Internal use only.
 
-    Columns: ``run``, ``table``, the fields of :class:`~stirred.data.ErrorSummary`, and Cramer's V between
+    Columns: ``run``, ``table``, the fields of ``stirred.data.ErrorSummary``, and Cramer's V between
     the table's swapping variables and its holding variables besides the swap key: ``association_true``,
     ``association_protected`` and ``association_lost``, their difference (null where the table lacks either
     kind of variable).
@@ -87,7 +87,7 @@ def utility(
     swap
         The mechanism; its strata are prepared once for all runs.
     data
-        A table of households, or :class:`~stirred.swap.records.Records`.
+        A table of households, or ``stirred.swap.records.Records``.
     tables
         For each table its name and the columns that are cross-classified.
     runs
@@ -146,7 +146,7 @@ def table_after(
 def compare_counts(true: NDArray[Any], protected: NDArray[Any]) -> ErrorSummary:
     """Compare two tables of counts, cell by cell; cells empty in both do not count.
 
-    The same measures as :func:`stirred.data.compare_tables`, without records. Internal use only.
+    The same measures as ``stirred.data.compare_tables``, without records. Internal use only.
     """
     occurs = (true > 0) | (protected > 0)
     before, after = true[occurs].astype(np.float64), protected[occurs].astype(np.float64)
@@ -181,7 +181,10 @@ class _Table:
         moving = [c for c in columns if c in roles.swap]
         holding = [c for c in columns if c in roles.hold]
         staying = [c for c in columns if c not in roles.swap]
-        moved, stays = code_columns(frame, moving, missing=missing), code_columns(frame, staying, missing=missing)
+        moved, stays = (
+            code_columns(frame, moving, missing=missing),
+            code_columns(frame, staying, missing=missing),
+        )
         held = code_columns(frame, holding, missing=missing) if moving and holding else None
         cells = _Cells.of(moved.values, stays)
         association = None if held is None else _association(moved, held, moved.values)

@@ -1,7 +1,7 @@
 """Catalogue: the flavors of the literature as data, each with its citation and what it changed.
 
 Entries are read from ``flavors.json``; the 2020 Census and its counterfactuals come from
-:mod:`stirred.spec.census`. Users add their own from a file of the same form.
+``stirred.spec.census``. Users add their own from a file of the same form.
 """
 
 from __future__ import annotations

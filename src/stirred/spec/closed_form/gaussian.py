@@ -89,11 +89,6 @@ class Gaussian(NoiseLaw):
 class DiscreteGaussian(NoiseLaw):
     """Discrete Gaussian noise on the integers, P(k) proportional to e^(-k^2 / (2 sigma_squared)).
 
-    Parameters
-    ----------
-    sigma_squared
-        The parameter sigma squared; the variance is slightly smaller.
-
     Assumes
         An integer shift; any other would move the law to disjoint support.
 
@@ -104,6 +99,11 @@ class DiscreteGaussian(NoiseLaw):
         at the integers, D_alpha <= alpha n^2 / (2 sigma^2) (their Proposition 5), with equality
         exactly where (alpha - 1) n is an integer, and in the limit alpha = 1. Hence D_NoR equals
         n / (sigma sqrt 2).
+
+    Parameters
+    ----------
+    sigma_squared
+        The parameter sigma squared; the variance is slightly smaller.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least epsilon at which N(0, 1) and N(mu, 1) have hockey-stick divergence at most delta.
 
     Guarantee
-        As :meth:`NoiseLaw.approximate`: approached from above within a relative 1e-13.
+        As ``NoiseLaw.approximate``: approached from above within a relative 1e-13.
 
     Examples
     --------

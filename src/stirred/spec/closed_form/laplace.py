@@ -96,13 +96,13 @@ class DiscreteLaplace(NoiseLaw):
     formulas of Laplace noise would understate its loss, except for D_Mult. At shift one it is
     binary randomised response with epsilon = 1/scale.
 
+    Assumes
+        An integer shift; any other would move the law to disjoint support.
+
     Parameters
     ----------
     scale
         The scale b.
-
-    Assumes
-        An integer shift; any other would move the law to disjoint support.
 
     Examples
     --------

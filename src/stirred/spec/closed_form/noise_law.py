@@ -43,7 +43,7 @@ class NoiseLaw(ABC):
         """D_Mult^delta: the least epsilon >= 0 whose hockey-stick divergence is at most delta.
 
         Guarantee
-            The answer is an epsilon at which :meth:`delta`, itself rounded upward, is at most
+            The answer is an epsilon at which ``delta``, itself rounded upward, is at most
             ``delta``; bisection stops within a relative 1e-13 above the least one.
         Reference
             The search starts from rho + 2 sqrt(rho ln(1/delta)) with rho = D_NoR^2 (Bun and Steinke
