@@ -60,10 +60,11 @@ SQUARES = ("0", "1/8", "1/4", "1/3", "1/2", "1", "2", "25", "inf")
 UNRANKED = {Order.INCOMPARABLE, Order.UNDECIDED}
 CHUNKS = [
     *(("epsilon", chunk) for chunk in range(10)),
-    *(("rho_squared", chunk) for chunk in range(6)),
-    *(pytest.param("rho_squared", chunk, marks=pytest.mark.slow) for chunk in range(6, 10)),
+    *(("rho_squared", chunk) for chunk in range(4)),
+    *(pytest.param("rho_squared", chunk, marks=pytest.mark.slow) for chunk in range(4, 10)),
 ]
 PAIRS = 25
+NARROW = 1e-3
 
 
 @cache
@@ -338,7 +339,8 @@ def check_witness(found: NotStronger, first: Sketch, second: Sketch) -> None:
     if found.mechanism is None:
         assert first.kind != "epsilon", "D_Mult always has a witness"
         target = min(reachable, allowed + 1)
-        assert math.sqrt(2) * float(target) > WIDEST, "no witness, though the gap is neither wide nor narrow"
+        wide, narrow = math.sqrt(2) * float(target) > WIDEST, float(target - allowed) < NARROW * float(target)
+        assert wide or narrow, "no witness, though the gap is neither wide nor narrow"
         return
     assert satisfies(found.mechanism, first.specification()).satisfied
     assert not satisfies(found.mechanism, second.specification()).satisfied
@@ -712,6 +714,37 @@ def test_invariants_that_add_up_to_another_are_not_called_incomparable_to_it() -
         for invariants in ((women, men), (Count(unit="person"),))
     )
     assert compare(a, b).overall in {Order.WEAKER, Order.UNDECIDED}
+
+
+def on_points(size: int, parts: Sequence[Sequence[int]], output: object, budget: Budget) -> Specification:
+    """All points at distance one from each other."""
+    return Specification(
+        domain=Domain.finite(range(size)),
+        multiverse=Explicit(parts=parts),
+        input_premetric=Given(
+            unit="unit",
+            points=range(size),
+            distances=[[int(x != y) for y in range(size)] for x in range(size)],
+        ),
+        output_premetric=output,
+        budget=budget,
+    )
+
+
+@pytest.mark.parametrize(("output", "kind"), OUTPUTS)
+def test_two_covers_of_the_same_pairs_are_not_called_incomparable(output: object, kind: str) -> None:
+    """Neither multiverse refines the other, but both bound every pair alike: M(A) = M(B)."""
+    budget = Budget.by_universe(kind, ("1/2",))
+    first = on_points(4, ((0, 1, 2), (0, 3), (1, 3), (2, 3)), output, budget)
+    second = on_points(4, ((1, 2, 3), (0, 1), (0, 2), (0, 3)), output, budget)
+    assert compare(first, second).overall in {Order.EQUIVALENT, Order.UNDECIDED}
+
+
+def test_a_zero_budget_is_not_called_incomparable_to_what_it_implies() -> None:
+    """rho = 0 makes all laws the same, which satisfies pure DP on any multiverse."""
+    nothing = on_points(3, ((0, 1, 2),), NormalisedRenyi(), Budget.zcdp(rho=0))
+    pure = on_points(3, ((0, 1), (2,)), Multiplicative(), Budget.epsilon(1))
+    assert compare(nothing, pure).overall in {Order.STRONGER, Order.UNDECIDED}
 
 
 def test_known_orders_of_input_premetrics_on_a_domain_that_cannot_be_listed() -> None:

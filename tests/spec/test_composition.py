@@ -397,17 +397,18 @@ def test_coarsened_premetrics_are_not_composed_on_events_that_the_pair_does_not_
 
 
 def by_part(
-    sizes: Iterable[int],
+    sizes: Iterable[int] | None,
     premetric: object,
     invariants: Iterable[Any] = (),
     output: object = None,
     budget: Budget | None = None,
     parts: tuple[str, ...] = ("a", "b"),
 ) -> Specification:
-    """Data sets of records that carry nothing but the part they belong to."""
-    declared = tuple(invariants)
+    """Data sets of records that carry nothing but their part; of every size where no sizes are given."""
+    declared, schema = tuple(invariants), Schema.of(part=parts)
+    every = Domain(name="X", stage=Stage.DATABASE, record_schema=schema)
     return Specification(
-        domain=Domain.datasets(Schema.of(part=parts), sizes=sizes),
+        domain=every if sizes is None else Domain.datasets(schema, sizes=sizes),
         multiverse=from_invariants(*declared) if declared else Trivial(),
         input_premetric=premetric,
         output_premetric=output or Multiplicative(),
@@ -431,16 +432,16 @@ SIZES = Count(unit="record", by=("part",))
 
 
 def test_parallel_composition_of_additions_and_removals_costs_the_largest_budget() -> None:
-    """McSherry 2009, enumerated: one change touches one part."""
-    first = by_part(range(4), ADD_REMOVE)
-    second = Specification(**dict(first) | {"budget": Budget.epsilon("ln(3)")})
-    one = counting(first.domain, "a", lambda n: Fraction(1, 2 ** (n + 1)))
-    two = counting(first.domain, "b", lambda n: Fraction(1, 2 * 3**n))
-    assert protection_loss(one, first).overall == Exact.log(2)
-    assert protection_loss(two, second).overall == Exact.log(3)
-    together = parallel(first, second, by="part")
+    """McSherry 2009: one change touches one part. Enumerated on the data sets of up to three records."""
+    parts = [by_part(None, ADD_REMOVE, budget=Budget.epsilon(epsilon)) for epsilon in ("ln(2)", "ln(3)")]
+    together = parallel(*parts, by="part")
     assert together.budget.amount == Exact.log(3)
-    assert protection_loss(one.compose_fresh(two), together).overall == Exact.log(3)
+    twin = by_part(range(4), ADD_REMOVE)
+    one = counting(twin.domain, "a", lambda n: Fraction(1, 2 ** (n + 1)))
+    two = counting(twin.domain, "b", lambda n: Fraction(1, 2 * 3**n))
+    assert protection_loss(one, twin).overall == Exact.log(2)
+    assert protection_loss(two, twin).overall == Exact.log(3)
+    assert protection_loss(one.compose_fresh(two), twin).overall == Exact.log(3)
 
 
 def test_parallel_composition_of_replacements_adds_two_losses() -> None:
@@ -565,7 +566,7 @@ def test_parallel_composition_is_not_free_on_a_domain_of_listed_points() -> None
 
 
 def test_parallel_composition_is_refused_where_invariants_tie_the_parts() -> None:
-    tied = by_part(range(3), ADD_REMOVE, (Count(unit="record"),))
+    tied = by_part((2,), REPLACE, (Count(unit="record"),))
     with pytest.raises(NotImplied, match="not tabulated by part"):
         parallel(tied, tied, by="part")
     described = Flavor(**dict(tied.flavor) | {"multiverse": Explicit(parts=(tied.domain.enumerate(),))})
@@ -582,17 +583,20 @@ def test_parallel_composition_beyond_neighbours_needs_an_additive_premetric(
     output: object, budget: Budget
 ) -> None:
     """At distance two both parts may change: deltas add, and chi-squared multiplies."""
-    far = by_part(range(3), ADD_REMOVE, output=output, budget=budget)
+    near = Neighbours(relation="add-remove", unit="record")
+    far = by_part(None, ADD_REMOVE, output=output, budget=budget)
     with pytest.raises(NotImplied, match="not known to add"):
         parallel(far, far, by="part")
-    near = by_part(range(3), Neighbours(relation="add-remove", unit="record"), output=output, budget=budget)
-    assert parallel(near, near, by="part") == near
-    tenth = Fraction(1, 10)
-    tables = [counting(far.domain, part, lambda n: tenth if n else Fraction(0)) for part in "ab"]
+    close = by_part(None, near, output=output, budget=budget)
+    assert parallel(close, close, by="part") == close
     if isinstance(output, Approximate):
-        assert all(satisfies(table, far).satisfied for table in tables)
-        assert not satisfies(tables[0].compose_fresh(tables[1]), far).satisfied
-        assert satisfies(tables[0].compose_fresh(tables[1]), near).satisfied
+        twin, short = (by_part(range(3), d, output=output, budget=budget) for d in (ADD_REMOVE, near))
+        tenth = Fraction(1, 10)
+        tables = [counting(twin.domain, part, lambda n: tenth if n else Fraction(0)) for part in "ab"]
+        assert all(satisfies(table, twin).satisfied for table in tables)
+        joint = tables[0].compose_fresh(tables[1])
+        assert satisfies(joint, short).satisfied
+        assert not satisfies(joint, twin).satisfied
 
 
 def test_parallel_composition_refuses_ordered_records_and_mixed_flavors() -> None:

@@ -22,9 +22,9 @@ CLOSE = Decimal("1e-90")
 
 rationals = st.fractions(min_value=-9, max_value=9, max_denominator=12)
 positives = st.fractions(min_value=Fraction(1, 20), max_value=30, max_denominator=20)
-scales = st.fractions(min_value=-4, max_value=4, max_denominator=3)
+scales = st.fractions(min_value=-9, max_value=9, max_denominator=12)
 radicands = st.fractions(min_value=0, max_value=60, max_denominator=9)
-divisors = st.integers(1, 3)
+divisors = st.integers(1, 4)
 
 
 class Twin:
@@ -56,7 +56,7 @@ def leaves(draw: st.DrawFn) -> Twin:
 
 
 @st.composite
-def twins(draw: st.DrawFn, terms: int = 3) -> Twin:
+def twins(draw: st.DrawFn, terms: int = 4) -> Twin:
     """A sum of scaled rationals, logarithms and square roots."""
     total = Twin(ZERO, Decimal(0))
     with localcontext() as context:
@@ -156,6 +156,22 @@ def test_order_agrees_with_decimals(first: Twin, second: Twin) -> None:
         assert (first.exact >= second.exact) == (gap > 0)
 
 
+@reproducibly(60)
+@given(st.lists(st.integers(2, 10**6), min_size=1, max_size=4), st.lists(st.integers(2, 10**6), max_size=3))
+def test_logarithms_add_as_their_arguments_multiply(up: list[int], down: list[int]) -> None:
+    whole = Exact.log(Fraction(math.prod(up), math.prod(down)))
+    parts = ZERO
+    for number in up:
+        parts = parts + Exact.log(number)
+    for number in down:
+        parts = parts - Exact.log(number)
+    assert parts == whole
+    assert hash(parts) == hash(whole)
+    assert parts.exponential == whole.exponential == Fraction(math.prod(up), math.prod(down))
+    assert not parts < whole and not whole < parts
+    assert Exact.parse(str(parts)) == whole
+
+
 # Arithmetic.
 
 
@@ -186,7 +202,7 @@ def test_vector_space_laws(a: Twin, b: Twin, c: Twin, k: Fraction, m: Fraction) 
 
 
 @reproducibly(60)
-@given(twins(), twins(), twins(), st.fractions(min_value="1/3", max_value=4, max_denominator=3))
+@given(twins(), twins(), twins(), st.fractions(min_value="1/9", max_value=9, max_denominator=9))
 def test_order_is_kept_by_addition_and_positive_scaling(a: Twin, b: Twin, c: Twin, k: Fraction) -> None:
     assume(a.exact < b.exact)
     assert a.exact + c.exact < b.exact + c.exact
@@ -214,12 +230,14 @@ def test_infinity_absorbs_what_it_may_and_refuses_the_rest() -> None:
             forbidden()
 
 
-@pytest.mark.parametrize("factor", [Fraction("0.3333"), Fraction(3000)])
+@pytest.mark.parametrize(
+    "factor", [Fraction("0.3333"), Fraction(3000), Fraction("0.1234567"), Fraction(10**7)]
+)
 def test_multiples_of_a_logarithm_are_quick(factor: Fraction) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     value = Exact.log(3) * factor
     assert math.isclose(float(value), float(factor) * math.log(3), rel_tol=1e-14)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_views_as_rational_exponential_and_square() -> None:

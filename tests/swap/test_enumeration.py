@@ -162,6 +162,11 @@ def test_rates_that_do_not_fit_are_refused(rates: object) -> None:
         stratum_outcomes([("a", 1), ("b", 2)], rates)
 
 
+def test_the_loss_of_listed_rates_is_refused() -> None:
+    with pytest.raises(InputError, match="other data sets"):
+        exact_loss([(0, "a", 1), (0, "b", 2)], [Fraction(1, 2), Fraction(1, 3)])
+
+
 @pytest.mark.parametrize("rate", RATES)
 def test_swap_probability_with_reselection_equals_enumeration(rate: Fraction) -> None:
     for size in (1, 2, 3, 4, 5):
@@ -276,8 +281,8 @@ def test_proposition_7_its_own_pair_does_not_show_it() -> None:
     x, other = ((0, "a", 1), (0, "b", 2), (0, "c", 3)), ((0, "a", 2), (0, "b", 1), (0, "c", 3))
     law, reference = outcomes(x, Fraction(1)), outcomes(other, Fraction(1))
     assert x not in law and x not in reference
-    assert any("a" == h and s == 1 for z in reference for _, h, s in z)
-    assert not any("a" == h and s == 1 for z in law for _, h, s in z)
+    assert any(h == "a" and s == 1 for z in reference for _, h, s in z)
+    assert not any(h == "a" and s == 1 for z in law for _, h, s in z)
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -291,14 +296,53 @@ def test_proposition_10_two_records_lose_at_least_minus_ln_o(rate: Fraction) -> 
     assert audited(*all_distinct(2), rate) == max(odds(rate), -odds(rate))
 
 
-def test_lemma_8_holds_under_a_weaker_condition_than_it_states() -> None:
-    """max n_h = b/2 violates (18), yet some data set and its swapped version share no record."""
-    data = universe(pattern_records((2, 1, 1), (1, 1, 1, 1)))
-    assert max(hamming(x, y) for x, y in product(data, repeat=2)) == 4
+def furthest(hold: Margins, swap: Margins) -> int:
+    data = universe(pattern_records(hold, swap))
+    return max(hamming(x, y) for x, y in product(data, repeat=2))
+
+
+def test_lemma_8_the_condition_is_neither_necessary_nor_the_weaker_one_sufficient() -> None:
+    """(2, 1, 1) violates (18), yet two data sets share no record; at most b/2 suffices up to b = 5 only."""
+    assert furthest((2, 1, 1), (1, 1, 1, 1)) == 4
     for size, hold, swap in patterns(2, 3, 4, 5):
-        data = universe(pattern_records(hold, swap))
-        furthest = max(hamming(x, y) for x, y in product(data, repeat=2))
-        assert (furthest == size) == (2 * max(*hold, *swap) <= size)
+        assert (furthest(hold, swap) == size) == (2 * max(*hold, *swap) <= size)
+    assert furthest((3, 3), (2, 2, 2)) == 4
+
+
+def test_lemma_8_exchanging_neighbours_that_differ_may_change_nothing() -> None:
+    records = [("a", 1), ("b", 2), ("a", 2), ("b", 1)]
+    exchanged = [("a", 2), ("b", 1), ("a", 1), ("b", 2)]
+    assert sorted(records) == sorted(exchanged)
+
+
+def theorem_d_applies(hold: Margins, swap: Margins) -> bool:
+    if hold.count(1) < 2 or swap.count(1) < 2:
+        return False
+    return furthest(hold[:-2], swap[:-2]) == sum(hold) - 2
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 3), Fraction(1, 2)])
+def test_theorem_d_says_where_the_tighter_loss_is_attained(rate: Fraction) -> None:
+    for size, hold, swap in patterns(4, 5):
+        attained = audited(hold, swap, rate) == tighter_loss(size, rate)
+        assert attained == theorem_d_applies(hold, swap)
+
+
+@pytest.mark.slow
+def test_theorem_d_says_where_the_tighter_loss_is_attained_with_six_records() -> None:
+    rate = Fraction(1, 10)
+    for _, hold, swap in patterns(6):
+        attained = audited(hold, swap, rate) == tighter_loss(6, rate)
+        assert attained == theorem_d_applies(hold, swap)
+
+
+@pytest.mark.slow
+def test_proposition_9_fails_for_eight_records() -> None:
+    """Conditions (18) and (19) hold, and the loss stays below the claimed bound."""
+    hold, swap, rate = (3, 3, 1, 1), (2, 2, 2, 1, 1), Fraction(1, 10)
+    assert proposition_9_applies(8, hold, swap) and not theorem_d_applies(hold, swap)
+    loss = audited(hold, swap, rate)
+    assert loss.rounded(3) == "3.902" and lower_bound(8, rate).rounded(3) == "4.210"
 
 
 # Theorem 4 and the numbers of the paper
@@ -388,7 +432,8 @@ def test_theorem_a_variable_rates_never_exceed_their_loss(
 ) -> None:
     generator = random.Random(seed)
     sizes = (2, 3, 4) if seed else (2, 3, 4, 5)
-    for size, hold, swap in ((size, *block) for size in sizes for block in margin_patterns(size)):
+    for hold, swap in (block for size in sizes for block in margin_patterns(size)):
+        size = sum(hold)
         rates, records = random_rates(generator), pattern_records(hold, swap)
         used = [rates[record[column]] for record in records]
         loss = exact_loss(records, rule(lambda m, label, rates=rates: rates[label])).loss

@@ -66,7 +66,7 @@ def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
     elif kind == pl.Categorical or isinstance(kind, pl.Enum) or kind.is_temporal() or kind == pl.Boolean:
         series = series.to_physical() if kind != pl.Boolean else series.cast(pl.UInt8)
     elif kind.is_float():
-        return series.to_numpy().astype(np.float64).view(np.int64)
+        return (series.to_numpy().astype(np.float64) + 0.0).view(np.int64)
     elif not kind.is_integer():
         raise InputError(
             f"the column {series.name} cannot be coded",
@@ -95,6 +95,8 @@ def _ranged(values: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
     if span > DIRECT:
         levels, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int64), levels.size
+    if values.dtype == np.uint64:
+        return (values - np.uint64(low)).astype(np.int64), span
     return values.astype(np.int64) - low, span
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from stirred.data.table import tabulate
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -48,13 +50,33 @@ class ErrorSummary:
 
 def compare_tables(true: pl.DataFrame, protected: pl.DataFrame, by: Sequence[str]) -> ErrorSummary:
     """Compare the contingency tables of two sets of records; cells empty in both do not count."""
-    left, right = tabulate(true, by), tabulate(protected, by)
-    joined = left.join(right, on=list(by), how="full", suffix="_protected", coalesce=True, nulls_equal=True)
-    before = joined["count"].fill_null(0).to_numpy().astype(np.float64)
-    after = joined["count_protected"].fill_null(0).to_numpy().astype(np.float64)
-    difference = np.abs(before - after)
-    present = before > 0
-    affinity = float(np.sqrt(before / before.sum() * after / after.sum()).sum()) if before.sum() else 1.0
+    left, right = (
+        tabulate(true, by).to_dict(as_series=False),
+        tabulate(protected, by).to_dict(as_series=False),
+    )
+    tables = [dict(_counted(table)) for table in (left, right)]
+    cells = list(dict.fromkeys(chain(*tables)))
+    before, after = (np.array([table.get(cell, 0) for cell in cells]) for table in tables)
+    return compare_counts(before, after)
+
+
+def _counted(table: dict[str, list[Any]]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Cells and counts of a contingency table, whose last column is the count."""
+    *keys, counts = table.values()
+    for row in zip(*keys, counts, strict=True):
+        yield row[:-1], row[-1]
+
+
+def compare_counts(true: NDArray[Any], protected: NDArray[Any]) -> ErrorSummary:
+    """Compare two tables of counts, cell by cell; cells empty in both do not count.
+
+    Internal use only.
+    """
+    occurs = (true > 0) | (protected > 0)
+    before, after = true[occurs].astype(np.float64), protected[occurs].astype(np.float64)
+    difference, present = np.abs(before - after), before > 0
+    whole = math.sqrt(before.sum()) * math.sqrt(after.sum())
+    affinity = float(np.sqrt(before * after).sum()) / whole if whole else float(not before.size)
     return ErrorSummary(
         cells=int(before.size),
         mean_absolute=float(difference.mean()) if before.size else 0.0,
@@ -62,7 +84,7 @@ def compare_tables(true: pl.DataFrame, protected: pl.DataFrame, by: Sequence[str
         hellinger=math.sqrt(max(0.0, 1.0 - affinity)),
         false_zeros=int((present & (after == 0)).sum()),
         false_nonzeros=int((~present & (after > 0)).sum()),
-        quantiles=tuple(float(q) for q in np.quantile(difference, QUANTILES)) if before.size else (0.0,) * 7,
+        quantiles=tuple(np.quantile(difference, QUANTILES).tolist()) if before.size else (0.0,) * 7,
     )
 
 

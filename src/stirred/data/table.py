@@ -52,10 +52,14 @@ def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> 
 
 
 def tabulate(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """The contingency table of some columns: one row for every combination that occurs."""
+    """The contingency table of some columns: one row for every combination that occurs, the count last."""
     import polars as pl
 
     require_columns(frame, by, "by")
+    name = "count"
+    while name in by:
+        name += "_"
+    count = pl.len().cast(pl.Int64).alias(name)
     if not by:
-        return frame.select(pl.len().alias("count").cast(pl.Int64))
-    return frame.group_by(list(by)).agg(pl.len().alias("count").cast(pl.Int64)).sort(list(by))
+        return frame.select(count)
+    return frame.group_by(list(by)).agg(count).sort(list(by))

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST_DRAW = 1 << 27
-_ZEROS = bytes(1 << 20)
+_PIECE = 1 << 20
+_SPAWN = (-(2**100),)
 
 
 class Source(ABC):
@@ -36,6 +37,7 @@ class Source(ABC):
 
         self._key = key
         self._process = os.getpid()
+        self._spawned = 0
         self._stream = Cipher(algorithms.AES(_derived(key, b"stream")), modes.CTR(bytes(16))).encryptor()
 
     @property
@@ -46,6 +48,12 @@ class Source(ABC):
     @abstractmethod
     def child(self, *path: int) -> Source:
         """The independent stream of a task, named by its path of integers."""
+
+    def spawn(self) -> Source:
+        """A stream that this source has never given before: every call makes another one."""
+        self._after_fork()
+        self._spawned += 1
+        return self.child(*_SPAWN, self._spawned)
 
     def _child_key(self, path: tuple[int, ...]) -> bytes:
         self._after_fork()
@@ -66,9 +74,9 @@ class Source(ABC):
         self._after_fork()
         out = bytearray(8 * count)
         view = memoryview(out)
-        for start in range(0, len(out), len(_ZEROS)):
-            piece = view[start : start + len(_ZEROS)]
-            self._stream.update_into(_ZEROS[: len(piece)], piece)
+        for start in range(0, len(out), _PIECE):
+            piece = view[start : start + _PIECE]
+            self._stream.update_into(piece, piece)
         return np.frombuffer(out, dtype=np.uint64)
 
     def _after_fork(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stirred.errors import InputError
 
@@ -14,7 +16,7 @@ COLOUR = "#0b4f6c"
 STEPS = (1, 2, 2.5, 5, 10)
 
 
-def mape_figure(results: Mapping[object, Sequence[float]]) -> str:
+def mape_figure(results: Mapping[Any, Sequence[float]]) -> str:
     """An SVG with a box plot of the mean absolute percentage error at each swap rate.
 
     Boxes run from the lower to the upper quartile with a bar at the median; whiskers reach the furthest
@@ -80,8 +82,8 @@ class _Box:
         lower, median, upper = (_quantile(values, q) for q in (0.25, 0.5, 0.75))
         reach = 1.5 * (upper - lower)
         inside = [v for v in values if lower - reach <= v <= upper + reach]
-        beyond = tuple(v for v in values if v < inside[0] or v > inside[-1])
-        return cls(share, inside[0], lower, median, upper, inside[-1], beyond)
+        beyond = tuple(v for v in values if not lower - reach <= v <= upper + reach)
+        return cls(share, min(lower, *inside), lower, median, upper, max(upper, *inside), beyond)
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
@@ -108,7 +110,7 @@ class _Scale:
         error_step = _round_step(top)
         highest = error_step * max(1, math.ceil(top / error_step - 1e-9))
         rates = [box.rate for box in boxes]
-        gap = min((b - a for a, b in zip(rates, rates[1:], strict=False)), default=rates[-1] or 1.0)
+        gap = min((b - a for a, b in itertools.pairwise(rates)), default=rates[-1] or 1.0)
         last_rate = min(1.0, rates[-1] + gap) or 1.0
         half = min(12.0, max(1.0, 0.35 * gap / last_rate * (WIDTH - LEFT - RIGHT)))
         return cls(last_rate, _round_step(last_rate), highest, error_step, half)
@@ -139,8 +141,8 @@ def _drawn(box: _Box, scale: _Scale) -> list[str]:
     )
     return [
         f'<path d="{whiskers}" fill="none" stroke="{COLOUR}"/>',
-        f'<rect x="{x - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" height="{max(bottom - top, 0.5):.1f}" '
-        f'fill="#d7e6ec" stroke="{COLOUR}"/>',
+        f'<rect x="{x - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
+        f'height="{max(bottom - top, 0.5):.1f}" fill="#d7e6ec" stroke="{COLOUR}"/>',
         f'<line x1="{x - half:.1f}" x2="{x + half:.1f}" y1="{scale.y(box.median):.1f}" '
         f'y2="{scale.y(box.median):.1f}" stroke="{COLOUR}" stroke-width="2"/>',
         *(

@@ -15,7 +15,7 @@ from typing import Any
 from stirred.errors import NotComputable
 from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import infimum, supremum
+from stirred.spec.extended import infimum, quotient, supremum
 from stirred.spec.input_premetric import (
     EditDistance,
     Hamming,
@@ -70,7 +70,7 @@ def _lower_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
     d, e = a[i][j], b[i][j]
     if e.is_infinite or d.is_zero:
         return INFINITY
-    return ZERO if d.is_infinite else _quotient(e, d)
+    return ZERO if d.is_infinite else quotient(e, d, up=False)
 
 
 def _upper_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
@@ -78,14 +78,7 @@ def _upper_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
     d, e = a[i][j], b[i][j]
     if d.is_infinite or e.is_zero:
         return ZERO
-    return INFINITY if d.is_zero or e.is_infinite else _quotient(e, d)
-
-
-def _quotient(numerator: Exact, denominator: Exact) -> Exact:
-    whole = denominator.rational
-    if whole is None:
-        return Exact.computed(float(numerator) / float(denominator))
-    return numerator / whole
+    return INFINITY if d.is_zero or e.is_infinite else quotient(e, d)
 
 
 def _known(first: Any, second: Any) -> Bounds | None:

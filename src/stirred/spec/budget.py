@@ -42,7 +42,7 @@ class Budget(Block):
     Examples
     --------
     >>> Budget.zcdp(rho_squared="15.29").linear()
-    Exact('1/10*sqrt(1529)')
+    Exact('sqrt(1529)/10')
     >>> print(Budget.epsilon("ln(3)"))
     ε = 1.0987
     """

@@ -7,6 +7,7 @@ D_Mult or D_NoR the answer is exact, by the normal form, and "not stronger" carr
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from stirred.errors import NotComputable
 from stirred.interchange import Tabular
 from stirred.spec.bounds import bounds
-from stirred.spec.exact import Exact
+from stirred.spec.exact import ZERO, Exact
 from stirred.spec.extended import product
 from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import refines
+from stirred.spec.multiverse import declared_invariants, refines
 from stirred.spec.normal_form import all_constraints, explicit_constraints
 from stirred.spec.output_order import demands_more, linear_factor
 from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
@@ -26,6 +27,9 @@ from stirred.spec.witness import witness
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+LARGEST_EXACT = 64
 
 
 class Order(StrEnum):
@@ -190,13 +194,10 @@ def _input_premetrics(first: Specification, second: Specification) -> BlockVerdi
         order = Order.INCOMPARABLE if len(units) > 1 else Order.UNDECIDED
         return BlockVerdict("input_premetric", order, reason, theorem)
     one = Exact.of(1)
-    below, above = found.lower >= one, found.upper <= one
-    order = {
-        (True, True): Order.EQUIVALENT,
-        (True, False): Order.STRONGER,
-        (False, True): Order.WEAKER,
-        (False, False): Order.INCOMPARABLE,
-    }[below, above]
+    order = _order(found.lower >= one, found.upper <= one)
+    if order == Order.EQUIVALENT and first.input_premetric.unit != second.input_premetric.unit:
+        reason = f"{names} agree on this domain, but the units have different names"
+        return BlockVerdict("input_premetric", Order.UNDECIDED, reason, theorem)
     return BlockVerdict("input_premetric", order, f"{names}: {found.reason}", theorem)
 
 
@@ -207,11 +208,8 @@ def _output_premetrics(first: Specification, second: Specification) -> BlockVerd
         return BlockVerdict("output_premetric", Order.EQUIVALENT, f"both {a.symbol}", theorem)
     if isinstance(a, Coarsened) or isinstance(b, Coarsened):
         reason = "one of them looks at fewer events: a coarsened event algebra only weakens (R23)"
-        base = a.base if isinstance(a, Coarsened) else a
-        other = b.base if isinstance(b, Coarsened) else b
-        order = Order.UNDECIDED
-        if base == other:
-            order = Order.WEAKER if isinstance(a, Coarsened) else Order.STRONGER
+        factors = linear_factor(a, b) is not None, linear_factor(b, a) is not None
+        order = _order(*factors) if any(factors) else Order.UNDECIDED
         return BlockVerdict("output_premetric", order, reason, "R23")
     forward, backward = demands_more(a, b), demands_more(b, a)
     if forward:
@@ -263,7 +261,12 @@ def _order(forward: bool, backward: bool) -> Order:
 def _decidable(first: Specification, second: Specification) -> bool:
     exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
     same = first.output_premetric == second.output_premetric
-    return exact and same and first.is_finite and second.is_finite
+    if not (exact and same and first.domain.is_finite):
+        return False
+    with contextlib.suppress(NotComputable):
+        small = len(first.domain.enumerate()) <= LARGEST_EXACT
+        return small and first.is_finite and second.is_finite
+    return False
 
 
 def _exactly(
@@ -316,18 +319,47 @@ def _by_theorems(
 ) -> Comparison:
     forward = _implies(first, second)
     backward = _implies(second, first, "the second", "the first")
-    undecided = [b.block for b in blocks if b.order == Order.UNDECIDED]
     named = ", ".join(b.block.replace("_", " ") for b in blocks if b.order != Order.EQUIVALENT)
     if forward or backward:
         overall = _order(forward is not None, backward is not None)
         reason = forward or backward or ""
-    elif undecided:
-        overall = Order.UNDECIDED
-        reason = f"nothing is known of: {', '.join(undecided)}"
-    else:
+    elif same_flavor and blocks[-1].order in {Order.STRONGER, Order.WEAKER, Order.EQUIVALENT}:
+        overall = blocks[-1].order
+        reason = f"the flavors are the same, and {blocks[-1].reason} (Lemma A.7.1)"
+    elif (one := _refuted(first, second)) and (two := _refuted(second, first)):
         overall = Order.INCOMPARABLE
-        reason = f"they differ in {named}, and no theorem lets one imply the other"
+        reason = (
+            f"they differ in {named}: the first is not stronger, because {one}; nor the second, because {two}"
+        )
+    else:
+        overall = Order.UNDECIDED
+        reason = f"they differ in {named}, and no theorem here decides whether one implies the other"
     return Comparison(first, second, overall, reason, blocks, exact=False, budgets_ranked=same_flavor)
+
+
+def _refuted(first: Specification, second: Specification) -> str | None:
+    """Why the first cannot be stronger, on a domain whose attributes vary freely; ``None`` if not known."""
+    if second.constrains_nothing or second.budget.curve or first.budget.curve:
+        return None
+    singular = second.output_premetric.properties.infinite_if_singular
+    declared = None not in map(declared_invariants, (first.multiverse, second.multiverse))
+    free = declared and not first.domain.is_finite
+    if free and singular and refines(second.multiverse, first.multiverse, first.domain) is False:
+        return "it allows the exact release of an invariant that the other does not have (2.4.11)"
+    positive = any(amount > ZERO for amount in first.budget.amounts)
+    if positive and demands_more(second.output_premetric, first.output_premetric):
+        return f"{second.output_premetric.symbol} demands more than {first.output_premetric.symbol}"
+    exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
+    same = (first.output_premetric, first.input_premetric) == (
+        second.output_premetric,
+        second.input_premetric,
+    )
+    flags = first.input_premetric.flags
+    constant = first.budget.is_constant and second.budget.is_constant
+    if exact and same and constant and flags.triangle and flags.symmetric:
+        larger = first.budget.linear() > second.budget.linear()
+        return "its budget is larger for the same distance" if larger else None
+    return None
 
 
 def _implies(

@@ -24,6 +24,7 @@ from stirred.spec.mechanism import FiniteMechanism, protection_loss
 from stirred.spec.multiverse import Explicit, conditions_on, declared_invariants, intersect, refines
 from stirred.spec.output_premetric import (
     Approximate,
+    Coarsened,
     GaussianTradeOff,
     Multiplicative,
     NormalisedRenyi,
@@ -138,10 +139,30 @@ def parallel(*parts: Specification, by: str) -> Specification:
             )
     _require_closed(flavor)
     _require_tabulated(flavor, by)
-    ranked = sorted(parts, key=lambda part: part.budget.linear(), reverse=True)
+    ranked = _ranked_in_every_universe(parts)
     if len(ranked) == 1 or _touches_one_part(flavor, by):
         return ranked[0]
     return _with_composed_budget(flavor, tuple(ranked[:2]))
+
+
+def _ranked_in_every_universe(parts: tuple[Specification, ...]) -> list[Specification]:
+    """The parts with their amounts rearranged: the largest of each universe first, then the next."""
+    count = max(len(part.budget.amounts) for part in parts)
+    columns = [
+        sorted(
+            (part.budget.amounts[i if len(part.budget.amounts) > 1 else 0] for part in parts), reverse=True
+        )
+        for i in range(count)
+    ]
+    kind = parts[0].budget.parametrisation
+    return [
+        part.flavor.with_budget(
+            Budget.by_universe(kind, [column[rank] for column in columns]),
+            assumptions=part.assumptions,
+            standing=_standing(parts),
+        )
+        for rank, part in enumerate(parts)
+    ]
 
 
 def _require_closed(flavor: Flavor) -> None:
@@ -327,7 +348,7 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
     if isinstance(premetric, Approximate):
         deltas = [_delta(part) for part in parts]
         flavor = _with_output(flavor, Approximate(delta=Exact(sum(deltas, Fraction(0)))))
-    law = premetric.properties.law
+    law = "none" if isinstance(premetric, Coarsened) else premetric.properties.law
     if law == "product" and not flavor.input_premetric.flags.neighbour_valued:
         raise NotImplied(
             f"{premetric.symbol} composes as (1+a)(1+b) - 1, which is not linear in the distance",

@@ -112,7 +112,9 @@ def epsilon_at_distance(
             expected="D_NoR",
             hint="Pure DP is linear: distance k costs k epsilon.",
         )
-    at = specification.budget.scaled(distance)
+    at = Budget.by_universe(specification.budget.parametrisation, (specification.budget.amount,)).scaled(
+        distance
+    )
     return Exact(_zcdp_epsilon(_rho_squared(at), as_fraction(delta), method))
 
 

@@ -19,6 +19,8 @@ from stirred.spec.exact import INFINITY, ZERO, Exact
 
 GRID = 2048
 NEAR_ONE = 1e-5
+SMALL = 1e-4
+REFINED = 3
 
 
 def multiplicative(p: Distribution, q: Distribution) -> Exact:
@@ -104,13 +106,13 @@ def kullback_leibler(p: Distribution, q: Distribution) -> Exact:
     """Sum of p ln(p/q)."""
     if not p.support <= q.support:
         return INFINITY
-    terms = (float(a) * _log(a / b) for _, a, b in atoms(p, q) if a > 0)
-    return Exact.computed(max(0.0, math.fsum(terms)))
+    terms = (float(b) * _entropy(a / b - 1) for _, a, b in atoms(p, q) if b > 0)
+    return Exact.computed(math.fsum(terms))
 
 
 def hellinger(p: Distribution, q: Distribution) -> Exact:
     """Square root of half the sum of (sqrt p - sqrt q)^2; at most one."""
-    terms = ((math.sqrt(a) - math.sqrt(b)) ** 2 / 2 for _, a, b in atoms(p, q))
+    terms = ((float(a - b) / (math.sqrt(a) + math.sqrt(b))) ** 2 / 2 for _, a, b in atoms(p, q))
     return Exact.computed(math.sqrt(math.fsum(terms)))
 
 
@@ -132,8 +134,7 @@ def renyi(p: Distribution, q: Distribution, alpha: float) -> Exact:
         return INFINITY
     if math.isinf(alpha):
         return Exact.log(max(a / b for _, a, b in atoms(p, q) if b > 0))
-    losses = _losses(p, q)
-    return Exact.computed(_log_moment(losses, alpha - 1) / (alpha - 1))
+    return Exact.computed(_log_moment(_ratios(p, q), alpha) / (alpha - 1))
 
 
 def normalised_renyi(p: Distribution, q: Distribution) -> Exact:
@@ -148,49 +149,75 @@ def normalised_renyi(p: Distribution, q: Distribution) -> Exact:
 
 
 def _sup_over_orders(p: Distribution, q: Distribution) -> float:
-    losses = _losses(p, q)
+    ratios = _ratios(p, q)
     limit = float(kullback_leibler(p, q))
-    largest = max(loss for _, loss in losses)
+    largest = max(log for _, _, log in ratios)
     if limit <= 0 or largest <= 0:
         return 0.0
 
     def scaled(order: float) -> float:
-        return _log_moment(losses, order - 1) / ((order - 1) * order)
+        return _log_moment(ratios, order) / ((order - 1) * order)
 
     top = max(2.0, largest / limit)
     orders = [1 + NEAR_ONE * ((top - 1) / NEAR_ONE) ** (i / GRID) for i in range(GRID + 1)]
-    values = _scaled_on_grid(losses, orders)
+    values = _scaled_on_grid(ratios, orders)
     best = max(limit, *values)
-    for i in range(1, GRID):
-        if values[i] >= max(values[i - 1], values[i + 1]) and values[i] > 0.99 * best:
-            best = max(best, _golden(scaled, orders[i - 1], orders[i + 1]))
+    peaks = [i for i in range(1, GRID) if values[i] >= max(values[i - 1], values[i + 1])]
+    for i in sorted(peaks, key=values.__getitem__)[-REFINED:]:
+        best = max(best, _golden(scaled, orders[i - 1], orders[i + 1]))
     return best
 
 
-def _losses(p: Distribution, q: Distribution) -> list[tuple[float, float]]:
-    """Mass under P and log-ratio of every outcome that P can give."""
-    return [(float(a), _log(a / b)) for _, a, b in atoms(p, q) if a > 0]
+def _ratios(p: Distribution, q: Distribution) -> list[tuple[float, float, float]]:
+    """Mass under Q, relative excess of P over Q, and log-ratio, of every outcome that Q can give."""
+    return [
+        (float(b), float(a / b - 1), _log(a / b) if a > 0 else -math.inf) for _, a, b in atoms(p, q) if b > 0
+    ]
 
 
-def _log_moment(losses: list[tuple[float, float]], order: float) -> float:
-    """ln E_P exp(order * loss), without cancellation near zero or overflow far from it."""
-    peak = max(order * loss for _, loss in losses)
+def _log_moment(ratios: list[tuple[float, float, float]], order: float) -> float:
+    """ln E_Q (dP/dQ)^order = ln(1 + E_Q excess), whose terms are not negative: nothing cancels."""
+    peak = max(math.log(b) + order * log for b, _, log in ratios)
     if peak < 30:
-        return math.log1p(math.fsum(a * math.expm1(order * loss) for a, loss in losses))
-    return peak + math.log(math.fsum(a * math.exp(order * loss - peak) for a, loss in losses))
+        return math.log1p(math.fsum(_excess(b, x, log, order) for b, x, log in ratios))
+    return peak + math.log(math.fsum(math.exp(math.log(b) + order * log - peak) for b, _, log in ratios))
 
 
-def _scaled_on_grid(losses: list[tuple[float, float]], orders: list[float]) -> list[float]:
+def _excess(b: float, x: float, log: float, order: float) -> float:
+    """b [(1 + x)^order - 1 - order x], by its series where the difference would cancel."""
+    if abs(order * x) < SMALL:
+        return b * order * (order - 1) * x * x * (0.5 + (order - 2) * x / 6 * (1 + (order - 3) * x / 4))
+    if order * log < 30:
+        return b * ((math.expm1(order * log) if log > -math.inf else -1.0) - order * x)
+    return math.exp(math.log(b) + order * log) - b * (1 + order * x)
+
+
+def _entropy(x: Fraction) -> float:
+    """(1 + x) ln(1 + x) - x, by its series where the difference would cancel."""
+    value = float(x)
+    if abs(value) < SMALL:
+        return value * value * (0.5 - value / 6 * (1 - value / 2))
+    return (float(1 + x) * _log(1 + x) if x > -1 else 0.0) - value
+
+
+def _scaled_on_grid(ratios: list[tuple[float, float, float]], orders: list[float]) -> list[float]:
     import numpy as np
 
-    masses, loss = np.asarray(losses).T
-    alpha = np.asarray(orders)
-    exponents = (alpha - 1)[:, None] * loss[None, :]
+    masses, x, logs = np.asarray(ratios).T
+    alpha = np.asarray(orders)[:, None]
+    scaled = alpha * logs[None, :]
+    exponents = np.log(masses) + scaled
     peak = exponents.max(axis=1)
-    small = np.log1p((masses * np.expm1(np.minimum(exponents, 30))).sum(axis=1))
-    large = peak + np.log((masses * np.exp(exponents - peak[:, None])).sum(axis=1))
+    near = np.abs(alpha * x) < SMALL
+    z = np.where(near, x, 0.0)
+    series = masses * alpha * (alpha - 1) * z**2 * (0.5 + (alpha - 2) * z / 6 * (1 + (alpha - 3) * z / 4))
+    middle = masses * (np.expm1(np.minimum(scaled, 30)) - alpha * x)
+    far = np.exp(np.minimum(exponents, 40)) - masses * (1 + alpha * x)
+    excess = np.where(near, series, np.where(scaled < 30, middle, far))
+    small = np.log1p(np.maximum(excess.sum(axis=1), 0.0))
+    large = peak + np.log(np.exp(exponents - peak[:, None]).sum(axis=1))
     moments = np.where(peak < 30, small, large)
-    values: list[float] = (moments / ((alpha - 1) * alpha)).tolist()
+    values: list[float] = (moments / ((alpha[:, 0] - 1) * alpha[:, 0])).tolist()
     return values
 
 
@@ -219,6 +246,8 @@ def _number(outcome: Outcome) -> Fraction:
 
 
 def _log(value: Fraction) -> float:
+    if Fraction(1, 2) < value < 2:
+        return math.log1p(float(value - 1))
     return math.log(value.numerator) - math.log(value.denominator)
 
 

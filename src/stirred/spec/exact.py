@@ -1,33 +1,40 @@
-"""Exact non-negative and signed reals: rationals, logarithms and square roots of rationals, infinity.
+"""Exact reals: rationals, logarithms and square roots of rationals, and plus infinity.
 
 Budgets are exact (the Permutation Swapping Algorithm has e^epsilon = (b+1)(1-p)/p, zCDP has rho
 squared), and they are added, scaled, compared and stored without a float. Every number here is
 
-    a + ln(r)/k + c_1 sqrt(s_1) + ... + c_m sqrt(s_m)        or        +infinity
+    a + k_1 ln(n_1) + ... + k_l ln(n_l) + c_1 sqrt(s_1) + ... + c_m sqrt(s_m)      or      +infinity
 
-with a, r, c_i rational, r > 0, and s_i distinct squarefree integers above one. The form is canonical:
-square roots of distinct squarefree integers are linearly independent over the rationals (Besicovitch),
-and ln(r) is transcendental for rational r other than one (Lindemann), so two numbers are equal exactly
-when their parts are equal, and unequal numbers are told apart by enough decimal digits.
+with a, k_i, c_i rational, n_i pairwise coprime integers above one, and s_i distinct squarefree integers
+above one. Equality is decidable: square roots of distinct squarefree integers are linearly independent
+over the rationals (Besicovitch), a non-trivial rational combination of logarithms of pairwise coprime
+integers is not zero (unique factorisation) and not algebraic (Lindemann). So a number is zero exactly when
+all its parts are, and two unequal numbers are told apart by enough decimal digits.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, total_ordering
 from typing import Any
 
 from stirred.errors import InputError, NotComputable
 
-_DIGITS = (40, 120, 400, 1600)
+_DIGITS = (40, 120, 400, 1600, 6400)
+_LARGEST_POWER = 200_000
+_LARGEST_ROOT = 2_048
+_NUMBER = r"\d+(?:\.\d+)?(?:/\d+)?"
 _TERM = re.compile(
-    r"(?:(?P<coefficient>-?\d+(?:/\d+)?)\*)?"
-    r"(?P<function>ln|sqrt)\((?P<argument>[\d.]+(?:/\d+)?)\)(?:/(?P<divisor>\d+))?"
+    rf"(?:(?P<coefficient>-?{_NUMBER})\*)?(?P<function>ln|sqrt)\((?P<argument>{_NUMBER})\)(?:/(?P<divisor>\d+))?"
 )
+
+Logs = tuple[tuple[int, Fraction], ...]
+Surds = tuple[tuple[int, Fraction], ...]
 
 
 @total_ordering
@@ -44,23 +51,23 @@ class Exact:
     True
     """
 
-    __slots__ = ("_infinite", "_log", "_rational", "_surds")
+    __slots__ = ("_infinite", "_logs", "_rational", "_surds")
 
     _rational: Fraction
-    _log: tuple[Fraction, int]
-    _surds: tuple[tuple[int, Fraction], ...]
+    _logs: Logs
+    _surds: Surds
     _infinite: bool
 
     def __init__(
         self,
         rational: Fraction = Fraction(0),
-        log: tuple[Fraction, int] = (Fraction(1), 1),
+        logs: Iterable[tuple[int, Fraction]] = (),
         surds: Iterable[tuple[int, Fraction]] = (),
         *,
         infinite: bool = False,
     ) -> None:
         object.__setattr__(self, "_rational", Fraction(0) if infinite else rational)
-        object.__setattr__(self, "_log", (Fraction(1), 1) if infinite else _reduced_log(*log))
+        object.__setattr__(self, "_logs", () if infinite else _coprime(logs))
         object.__setattr__(self, "_surds", () if infinite else _collected(surds))
         object.__setattr__(self, "_infinite", infinite)
 
@@ -68,7 +75,7 @@ class Exact:
         raise AttributeError("exact numbers do not change")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Exact.parse, (str(self),))
+        return (_restored, (self._rational, self._logs, self._surds, self._infinite))
 
     @classmethod
     def of(cls, value: object) -> Exact:
@@ -98,7 +105,7 @@ class Exact:
 
     @classmethod
     def log(cls, value: object, divisor: int = 1) -> Exact:
-        """Natural logarithm of a non-negative rational, divided by a positive integer."""
+        """Natural logarithm of a positive rational, divided by a positive integer."""
         argument = as_fraction(value)
         if argument <= 0 or divisor < 1:
             raise InputError(
@@ -107,7 +114,8 @@ class Exact:
                 expected="a rational above zero and a divisor of at least one",
                 hint="Write for example ln(3/2) or ln(11)/2.",
             )
-        return cls(log=(argument, divisor))
+        share = Fraction(1, divisor)
+        return cls(logs=[(argument.numerator, share), (argument.denominator, -share)])
 
     @classmethod
     def sqrt(cls, value: object) -> Exact:
@@ -127,12 +135,11 @@ class Exact:
     @classmethod
     def parse(cls, text: str) -> Exact:
         """Read the text that ``str`` writes; plain decimals are read exactly."""
-        compact = text.replace(" ", "")
-        if compact in {"inf", "∞"}:
+        if text.strip() in {"inf", "∞"}:
             return INFINITY
         total = cls()
-        for part in re.split(r"(?<![eE])\+", compact):
-            total = total + cls._parse_term(part)
+        for part in re.split(r"(?<![eE])\+", text):
+            total = total + cls._parse_term(part.strip())
         return total
 
     @classmethod
@@ -140,8 +147,10 @@ class Exact:
         match = _TERM.fullmatch(part)
         if match is None:
             return cls(as_fraction(part))
-        coefficient = Fraction(match["coefficient"] or 1)
+        coefficient = as_fraction(match["coefficient"] or 1)
         divisor = int(match["divisor"] or 1)
+        if divisor == 0:
+            raise _not_a_number()
         if match["function"] == "ln":
             return cls.log(match["argument"], divisor) * coefficient
         return cls.sqrt(match["argument"]) * (coefficient / divisor)
@@ -154,22 +163,25 @@ class Exact:
     @property
     def is_zero(self) -> bool:
         """Whether the number is zero."""
-        return self == ZERO
+        return not (self._infinite or self._rational or self._logs or self._surds)
 
     @property
     def rational(self) -> Fraction | None:
         """The number as a fraction, where it is one."""
-        if self._infinite or self._surds or self._log[0] != 1:
-            return None
-        return self._rational
+        return None if self._infinite or self._surds or self._logs else self._rational
 
     @property
     def exponential(self) -> Fraction | None:
-        """e to this number as a fraction, where that is one."""
-        argument, divisor = self._log
-        if self._infinite or self._surds or self._rational != 0 or divisor != 1:
+        """e to this number as a fraction, where that is one of moderate size."""
+        if self._infinite or self._surds or self._rational != 0:
             return None
-        return argument
+        bits = sum(abs(k) * n.bit_length() for n, k in self._logs)
+        if any(k.denominator != 1 for _, k in self._logs) or bits > _LARGEST_POWER:
+            return None
+        value = Fraction(1)
+        for base, power in self._logs:
+            value *= Fraction(base) ** power.numerator
+        return value
 
     @property
     def square(self) -> Fraction | None:
@@ -177,7 +189,7 @@ class Exact:
         whole = self.rational
         if whole is not None:
             return whole**2
-        if self._infinite or self._rational != 0 or self._log[0] != 1 or len(self._surds) != 1:
+        if self._infinite or self._rational != 0 or self._logs or len(self._surds) != 1:
             return None
         radicand, coefficient = self._surds[0]
         return coefficient**2 * radicand
@@ -185,10 +197,7 @@ class Exact:
     def __add__(self, other: Exact) -> Exact:
         if self._infinite or other._infinite:
             return INFINITY
-        (r1, k1), (r2, k2) = self._log, other._log
-        common = math.lcm(k1, k2)
-        argument = r1 ** (common // k1) * r2 ** (common // k2)
-        return Exact(self._rational + other._rational, (argument, common), self._surds + other._surds)
+        return Exact(self._rational + other._rational, self._logs + other._logs, self._surds + other._surds)
 
     def __mul__(self, factor: int | Fraction) -> Exact:
         scale = Fraction(factor)
@@ -196,10 +205,9 @@ class Exact:
             if scale <= 0:
                 raise ArithmeticError("infinity times zero is decided in stirred.spec.extended")
             return INFINITY
-        argument, divisor = self._log
         return Exact(
             self._rational * scale,
-            (argument**scale.numerator, divisor * scale.denominator),
+            [(n, k * scale) for n, k in self._logs],
             [(s, c * scale) for s, c in self._surds],
         )
 
@@ -213,36 +221,43 @@ class Exact:
 
     def __sub__(self, other: Exact) -> Exact:
         if other._infinite:
-            raise ArithmeticError("nothing is subtracted from by infinity")
+            raise ArithmeticError("infinity is not subtracted")
         return self + (-other)
 
-    def _key(self) -> tuple[object, ...]:
-        return (self._infinite, self._rational, self._log, self._surds)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Exact) and self._key() == other._key()
+        if not isinstance(other, Exact):
+            return NotImplemented
+        if self._infinite or other._infinite:
+            return self._infinite == other._infinite
+        if self._rational != other._rational or self._surds != other._surds:
+            return False
+        return self._logs == other._logs or not (self - other)._logs
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        """Equal numbers may factor their logarithms differently, so these do not enter."""
+        return hash((self._infinite, self._rational, self._surds))
 
     def __lt__(self, other: Exact) -> bool:
         if not isinstance(other, Exact):
             return NotImplemented
-        if self == other or self._infinite:
-            return False
-        return other._infinite or (self - other)._is_negative()
+        if self._infinite or other._infinite:
+            return other._infinite and not self._infinite
+        return (self - other)._is_negative()
 
     def _is_negative(self) -> bool:
-        if not self._surds and self._log[0] == 1:
-            return self._rational < 0
-        for digits in _DIGITS:
-            value, error = self._decimal(digits)
-            if abs(value) > error:
-                return value < 0
+        whole = self.rational
+        return whole < 0 if whole is not None else self._resolved(0)[0] < 0
+
+    def _resolved(self, digits: int) -> tuple[Decimal, Decimal]:
+        """An irrational value to so many significant digits, and a bound on its error."""
+        for precision in _DIGITS:
+            value, error = self._decimal(precision)
+            if abs(value) > error.scaleb(digits):
+                return value, error
         raise NotComputable(
             "two exact numbers could not be told apart",
             field="budget",
-            expected="numbers that differ within 1600 digits",
+            expected=f"numbers that differ within {_DIGITS[-1]} digits",
             hint="Give square roots of numbers with small factors, or round one of them.",
         )
 
@@ -250,49 +265,74 @@ class Exact:
         """The value and a bound on its error, in decimal arithmetic of the given precision."""
         with localcontext() as context:
             context.prec = digits + 10
-            context.rounding = ROUND_HALF_EVEN
-            argument, divisor = self._log
-            terms = [_quotient(self._rational), _ln(argument) / divisor]
+            terms = [_quotient(self._rational)]
+            terms += [_quotient(k) * Decimal(n).ln() for n, k in self._logs]
             terms += [_quotient(c) * Decimal(s).sqrt() for s, c in self._surds]
             size = sum((abs(term) for term in terms), Decimal(1))
             return sum(terms, Decimal(0)), size.scaleb(-digits)
 
     def __float__(self) -> float:
         """The nearest float; use ``float_up`` for a budget that is shown or enforced."""
-        return math.inf if self._infinite else float(self._decimal(40)[0])
+        if self._infinite:
+            return math.inf
+        whole = self.rational
+        try:
+            return float(self._resolved(20)[0]) if whole is None else float(whole)
+        except OverflowError:
+            return math.inf if (whole or 0) > 0 else -math.inf
 
     def float_up(self) -> float:
         """The least float that is not below the number: rounding goes against the user."""
         near = float(self)
-        if math.isinf(near):
+        if near == math.inf:
             return near
+        if near == -math.inf:
+            return math.nextafter(near, 0)
         return near if self <= Exact(Fraction(near)) else math.nextafter(near, math.inf)
 
     def rounded(self, places: int, *, up: bool = False, down: bool = False) -> str:
-        """Decimal text with so many places: to the nearest, or up, or down."""
+        """Decimal text with so many places: to the nearest, or up, or down; always correctly."""
         if self._infinite:
             return "∞"
-        mode = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
-        with localcontext() as context:
-            context.prec = 200
-            value = self._decimal(150)[0]
-            return str(value.quantize(Decimal(1).scaleb(-places), rounding=mode))
+        ticks = self._ticks(places, up, down)
+        sign, digits = "-" if ticks < 0 else "", str(abs(ticks)).rjust(places + 1, "0")
+        return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+    def _ticks(self, places: int, up: bool, down: bool) -> int:
+        """The number of units of ten to the minus places, rounded as asked."""
+
+        def rounding(value: Fraction) -> int:
+            return math.ceil(value) if up else math.floor(value) if down else round(value)
+
+        unit = 10**places
+        whole = self.rational
+        if whole is not None:
+            return rounding(whole * unit)
+        for precision in _DIGITS:
+            value, error = (Fraction(part) for part in self._decimal(precision + places))
+            low, high = rounding((value - error) * unit), rounding((value + error) * unit)
+            if low == high:
+                return low
+        raise NotComputable(
+            "a number is too close to a decimal to be rounded",
+            field="budget",
+            expected=f"a number that differs from its rounding within {_DIGITS[-1]} digits",
+            hint="Give the number as a rational.",
+        )
 
     def rounded_up(self, places: int = 30) -> Fraction:
         """A rational that is not below the number and within ten to the minus places of it."""
         if self._infinite:
             raise ArithmeticError("infinity is not a rational")
         whole = self.rational
-        return whole if whole is not None else ceil_decimal(self._decimal(places + 20), places)
+        return whole if whole is not None else Fraction(self._ticks(places, True, False), 10**places)
 
     def __str__(self) -> str:
         if self._infinite:
             return "inf"
-        argument, divisor = self._log
         parts = [] if self._rational == 0 else [str(self._rational)]
-        if argument != 1:
-            parts.append(f"ln({argument})" + (f"/{divisor}" if divisor > 1 else ""))
-        parts += [f"sqrt({s})" if c == 1 else f"{c}*sqrt({s})" for s, c in self._surds]
+        parts += [_written("ln", value, k) for k, value in _grouped(self._logs)]
+        parts += [_written("sqrt", Fraction(s), c) for s, c in self._surds]
         return " + ".join(parts) or "0"
 
     def __repr__(self) -> str:
@@ -329,18 +369,14 @@ def as_fraction(value: object) -> Fraction:
     """Read an int, fraction, decimal, float or text exactly as written; refuse all else."""
     if isinstance(value, Fraction):
         return value
-    readable = isinstance(value, int | float | Decimal | str) and not isinstance(value, bool)
-    try:
-        if readable:
+    if isinstance(value, numbers.Integral) and str(value) not in {"True", "False"}:
+        return Fraction(int(value))
+    if isinstance(value, float | Decimal | str):
+        try:
             return Fraction(str(value).strip())
-    except (ValueError, ZeroDivisionError):
-        pass
-    raise InputError(
-        "this is not an exact number",
-        field="number",
-        expected="an integer, a fraction such as 1529/100, or a decimal such as 15.29 (not NaN)",
-        hint="Write logarithms as ln(3/2), square roots as sqrt(2), infinity as inf.",
-    )
+        except (ValueError, ZeroDivisionError):
+            raise _not_a_number() from None
+    raise _not_a_number()
 
 
 def ceil_decimal(value_and_error: tuple[Decimal, Decimal], places: int) -> Fraction:
@@ -351,42 +387,62 @@ def ceil_decimal(value_and_error: tuple[Decimal, Decimal], places: int) -> Fract
         return Fraction((value + error).quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
+def _not_a_number() -> InputError:
+    return InputError(
+        "this is not an exact number",
+        field="number",
+        expected="an integer, a fraction such as 1529/100, or a decimal such as 15.29 (not NaN)",
+        hint="Write logarithms as ln(3/2), square roots as sqrt(2), infinity as inf.",
+    )
+
+
+def _restored(rational: Fraction, logs: Logs, surds: Surds, infinite: bool) -> Exact:
+    return Exact(rational, logs, surds, infinite=infinite)
+
+
 def _quotient(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def _ln(argument: Fraction) -> Decimal:
-    """ln of a rational; the logarithms of numerator and denominator apart lose too many digits."""
-    if argument == 1:
-        return Decimal(0)
-    with localcontext() as context:
-        context.prec += 10 + abs(argument.numerator.bit_length() - argument.denominator.bit_length())
-        return _quotient(argument).ln()
+def _coprime(logs: Iterable[tuple[int, Fraction]]) -> Logs:
+    """Refine the arguments of logarithms until they are pairwise coprime; drop what cancels."""
+    bases: dict[int, Fraction] = {}
+    waiting = list(logs)
+    while waiting:
+        number, power = waiting.pop()
+        if number == 1 or power == 0:
+            continue
+        number, degree = _without_powers(number)
+        power *= degree
+        if number in bases:
+            total = bases.pop(number) + power
+            if total:
+                bases[number] = total
+            continue
+        for base in bases:
+            common = math.gcd(base, number)
+            if common > 1:
+                held = bases.pop(base)
+                waiting += [(common, held + power), (base // common, held), (number // common, power)]
+                break
+        else:
+            bases[number] = power
+    return tuple(sorted(bases.items()))
 
 
-def _reduced_log(argument: Fraction, divisor: int) -> tuple[Fraction, int]:
-    """Take out perfect powers so that ln(r)/k has one representation."""
-    if argument == 1:
-        return Fraction(1), 1
-    for prime in _prime_factors(divisor):
-        while divisor % prime == 0:
-            root = _rational_root(argument, prime)
+@lru_cache(maxsize=4096)
+def _without_powers(number: int) -> tuple[int, int]:
+    """Write a number as a power with the largest exponent that small primes build."""
+    degree = 1
+    if number.bit_length() > _LARGEST_ROOT:
+        return number, degree
+    for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31):
+        while number > 1 and number.bit_length() > prime:
+            root = _integer_root(number, prime)
             if root is None:
                 break
-            argument, divisor = root, divisor // prime
-    return argument, divisor
-
-
-def _collected(surds: Iterable[tuple[int, Fraction]]) -> tuple[tuple[int, Fraction], ...]:
-    totals: dict[int, Fraction] = {}
-    for radicand, coefficient in surds:
-        totals[radicand] = totals.get(radicand, Fraction(0)) + coefficient
-    return tuple(sorted((s, c) for s, c in totals.items() if c != 0))
-
-
-def _rational_root(value: Fraction, degree: int) -> Fraction | None:
-    top, bottom = _integer_root(value.numerator, degree), _integer_root(value.denominator, degree)
-    return None if top is None or bottom is None else Fraction(top, bottom)
+            number, degree = root, degree * prime
+    return number, degree
 
 
 def _integer_root(value: int, degree: int) -> int | None:
@@ -398,6 +454,29 @@ def _integer_root(value: int, degree: int) -> int | None:
         else:
             high = middle
     return low if low**degree == value else None
+
+
+def _grouped(logs: Logs) -> list[tuple[Fraction, Fraction]]:
+    """Logarithms with the same coefficient up to sign, as one logarithm of a quotient."""
+    groups: dict[Fraction, Fraction] = {}
+    for number, power in logs:
+        size = abs(power)
+        groups[size] = groups.get(size, Fraction(1)) * Fraction(number) ** (1 if power > 0 else -1)
+    return sorted(groups.items())
+
+
+def _written(function: str, argument: Fraction, coefficient: Fraction) -> str:
+    text = f"{function}({argument})"
+    if coefficient.numerator != 1:
+        return f"{coefficient}*{text}"
+    return text if coefficient.denominator == 1 else f"{text}/{coefficient.denominator}"
+
+
+def _collected(surds: Iterable[tuple[int, Fraction]]) -> Surds:
+    totals: dict[int, Fraction] = {}
+    for radicand, coefficient in surds:
+        totals[radicand] = totals.get(radicand, Fraction(0)) + coefficient
+    return tuple(sorted((s, c) for s, c in totals.items() if c != 0))
 
 
 @lru_cache(maxsize=4096)
@@ -414,18 +493,6 @@ def _squarefree(value: int) -> tuple[int, int]:
         candidate += 1 if candidate == 2 else 2
     root = math.isqrt(value)
     return (outer * root, inner) if root * root == value else (outer, inner * value)
-
-
-@lru_cache(maxsize=1024)
-def _prime_factors(value: int) -> tuple[int, ...]:
-    factors, candidate = [], 2
-    while candidate * candidate <= value:
-        if value % candidate == 0:
-            factors.append(candidate)
-            while value % candidate == 0:
-                value //= candidate
-        candidate += 1
-    return tuple(factors + ([value] if value > 1 else []))
 
 
 ZERO = Exact()

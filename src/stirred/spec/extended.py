@@ -37,10 +37,17 @@ def least_budget(divergence: Exact, distance: Exact) -> Exact:
         return ZERO
     if distance.is_zero or divergence.is_infinite:
         return INFINITY
-    whole = distance.rational
-    if whole is None:
-        return Exact.computed(float(divergence) / float(distance))
-    return divergence / whole
+    return quotient(divergence, distance)
+
+
+def quotient(numerator: Exact, denominator: Exact, *, up: bool = True) -> Exact:
+    """The quotient of two finite numbers: exact where a closed form exists, otherwise rounded up or down."""
+    whole, square = denominator.rational, denominator.square
+    if whole is not None:
+        return numerator / whole
+    if square is not None and (numerator.rational is not None or numerator.square is not None):
+        return product(numerator, denominator) / square
+    return Exact.computed(float(numerator) / float(denominator) * (1 + (1e-12 if up else -1e-12)))
 
 
 def infimum(values: Iterable[Exact]) -> Exact:

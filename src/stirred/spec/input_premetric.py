@@ -77,6 +77,7 @@ class Hamming(_Premetric):
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Positions that differ."""
+        x, y = _records(x, y)
         if len(x) != len(y):
             return INFINITY
         return Exact.of(sum(a != b for a, b in zip(x, y, strict=True)))
@@ -107,6 +108,7 @@ class HammingUnordered(_Premetric):
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Records to replace."""
+        x, y = _records(x, y)
         return INFINITY if len(x) != len(y) else Exact.of(_multiset_difference(x, y)) / 2
 
     def sentence(self) -> str:
@@ -132,6 +134,7 @@ class SymmetricDifference(_Premetric):
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Size of the symmetric multiset difference."""
+        x, y = _records(x, y)
         return Exact.of(_multiset_difference(x, y))
 
     def sentence(self) -> str:
@@ -157,6 +160,7 @@ class EditDistance(_Premetric):
 
     def distance(self, x: Any, y: Any) -> Exact:
         """|x| + |y| - 2 LCS(x, y)."""
+        x, y = _records(x, y)
         row = [0] * (len(y) + 1)
         for a in x:
             diagonal = 0
@@ -192,6 +196,7 @@ class GraphEdit(_Premetric):
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Size of the edge difference, or of its least vertex cover."""
+        x, y = _records(x, y)
         if x[0] != y[0]:
             return INFINITY
         changed = set(x[1]) ^ set(y[1])
@@ -291,6 +296,8 @@ class Given(_Premetric):
     @model_validator(mode="after")
     def _premetric(self) -> Self:
         size = len(self.points)
+        if len(set(self.points)) != size:
+            raise ValueError("points that are all different")
         if len(self.distances) != size or any(len(row) != size for row in self.distances):
             raise ValueError("a square table with a row for every point")
         if any(d < ZERO for row in self.distances for d in row):
@@ -316,16 +323,13 @@ class Given(_Premetric):
         index = {point: i for i, point in enumerate(self.points)}
         order = domain.enumerate()
         if set(index) != set(order):
-            raise DomainMismatch(
-                f"the table of distances is not on the points of {domain.name}",
-                field="input_premetric.points",
-                expected="exactly the points of the domain",
-                hint="Give one row and one column for every point.",
-            )
+            raise _elsewhere("input_premetric.points", "the table of distances")
         return tuple(tuple(self.distances[index[x]][index[y]] for y in order) for x in order)
 
     def distance(self, x: Any, y: Any) -> Exact:
         """Look the pair up."""
+        if x not in self.points or y not in self.points:
+            raise _elsewhere("input_premetric.points", "the table of distances")
         return self.distances[self.points.index(x)][self.points.index(y)]
 
     def sentence(self) -> str:
@@ -534,6 +538,8 @@ class PulledBack(_Premetric):
     def distance(self, x: Any, y: Any) -> Exact:
         """Distance of the images."""
         lookup = dict(self.images)
+        if x not in lookup or y not in lookup:
+            raise _elsewhere("input_premetric.images", f"the step {self.step}")
         return self.base.distance(lookup[x], lookup[y])
 
     def sentence(self) -> str:
@@ -597,6 +603,27 @@ def neighbours_of(premetric: Any) -> Any:
         expected="a Hamming, symmetric-difference, edit or graph distance",
         hint="State the neighbours yourself with kind 'given' or 'described'.",
     )
+
+
+def _elsewhere(field: str, what: str) -> DomainMismatch:
+    return DomainMismatch(
+        f"{what} is not on the points of the domain",
+        field=field,
+        expected="exactly the points of the domain",
+        hint="Give one row, column or image for every point.",
+    )
+
+
+def _records(*points: Any) -> tuple[Any, ...]:
+    """Points as data sets; anything that is not a tuple of records is refused."""
+    if not all(isinstance(point, tuple | list | str) for point in points):
+        raise InputError(
+            "this premetric compares data sets, and the points are not data sets",
+            field="input_premetric",
+            expected="points that are tuples of records (graphs: vertices and edges)",
+            hint="Use kind 'given' for a domain of plain labels.",
+        )
+    return points
 
 
 def _record(unit: str) -> str:

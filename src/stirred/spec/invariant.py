@@ -79,7 +79,7 @@ class Count(_Declared):
         import polars as pl
 
         selected = _selected(frame, self.needs(), self.by, self.where, schema)
-        return _tabulated(selected, self.by, pl.len().cast(pl.Int64).alias("value"))
+        return _tabulated(selected, self.by, pl.len().cast(pl.Int64).alias(_result(self.by)))
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
         """The same table from records, one by one: the twin of ``of_frame``."""
@@ -110,8 +110,11 @@ class Sum(_Declared):
         import polars as pl
 
         selected = _selected(frame, self.needs(), (*self.by, self.attribute), self.where, schema)
-        table = _tabulated(selected, self.by, pl.col(self.attribute).sum().alias("value"))
-        return table.filter(pl.col("value") != 0)
+        column = pl.col(self.attribute)
+        if selected.schema[self.attribute].is_integer():
+            column = column.cast(pl.Int64)
+        table = _tabulated(selected, self.by, column.sum().alias(_result(self.by)))
+        return table.filter(pl.col(_result(self.by)) != 0)
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
         """The same table from records, one by one."""
@@ -159,9 +162,10 @@ class Threshold(_Declared):
         import polars as pl
 
         table = self.statistic.of_frame(frame, schema)
-        value = pl.col("value")
+        name = _result(self.statistic.by)
+        value = pl.col(name)
         beyond = value >= self.at_least if self.at_least is not None else value > self.at_most
-        return table.filter(beyond).with_columns(value=pl.lit(True))
+        return table.filter(beyond).with_columns(pl.lit(True).alias(name))
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
         """The same cells from records, one by one."""
@@ -327,7 +331,7 @@ def _tabulated(frame: pl.DataFrame, by: tuple[str, ...], aggregate: pl.Expr) -> 
 
     if not by:
         table = frame.select(aggregate)
-        return table.filter(pl.col("value") != 0)
+        return table.filter(pl.col(_result(by)) != 0)
     return frame.group_by(list(by)).agg(aggregate).sort(list(by))
 
 
@@ -340,6 +344,14 @@ def _numeric(value: Level, attribute: str) -> Fraction:
         expected="integer levels",
         hint="Count the levels instead, or recode them as integers.",
     )
+
+
+def _result(by: tuple[str, ...]) -> str:
+    """The name of the result column: ``value``, lengthened where an attribute has that name."""
+    name = "value"
+    while name in by:
+        name += "_"
+    return name
 
 
 def _cell(record: Record, by: Iterable[str], schema: Schema) -> tuple[Level, ...]:

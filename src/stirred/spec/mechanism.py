@@ -15,7 +15,7 @@ from typing import Any
 
 from stirred.errors import DomainMismatch, InputError
 from stirred.spec.distribution import Distribution, Outcome
-from stirred.spec.domain import Domain, Point
+from stirred.spec.domain import Domain, Point, require_same
 from stirred.spec.exact import INFINITY, Exact
 from stirred.spec.extended import budget_bound, least_budget, supremum
 from stirred.spec.output_premetric import Approximate, ApproximateCurve, TradeOffCurve
@@ -57,6 +57,7 @@ class FiniteMechanism:
 
     def compose_fresh(self, other: FiniteMechanism) -> FiniteMechanism:
         """Run both with independent seeds."""
+        require_same(self.domain, other.domain, "run two mechanisms together")
         return FiniteMechanism(
             self.domain, {point: law @ other.laws[point] for point, law in self.laws.items()}
         )
@@ -152,9 +153,9 @@ def _exceeds(divergence: Exact, bound: Exact, specification: Specification) -> b
         return False
     if specification.output_premetric.properties.exact or bound.is_infinite:
         return True
-    return divergence.is_infinite or not math.isclose(
-        float(divergence), float(bound), rel_tol=TOLERANCE, abs_tol=TOLERANCE
-    )
+    if divergence.is_infinite or bound.is_zero:
+        return True
+    return not math.isclose(float(divergence), float(bound), rel_tol=TOLERANCE, abs_tol=0.0)
 
 
 def _require_domain(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> None:
@@ -223,10 +224,12 @@ def _satisfies_curve(
     for number, universe in enumerate(specification.universes()):
         for x in universe:
             for y in universe:
-                if distances[index[x]][index[y]] != one:
+                distance = distances[index[x]][index[y]]
+                if x == y or distance.is_infinite:
                     continue
                 compared = True
-                if not holds(mechanism.laws[x], mechanism.laws[y]):
+                p, q = mechanism.laws[x], mechanism.laws[y]
+                if p != q and (distance.is_zero or p.space != q.space or not holds(p, q)):
                     pair = PairLoss(number, x, y, INFINITY, one, INFINITY, frozenset())
                     return Verdict(False, ProtectionLoss((), pair), pair, None, False)
     warnings = () if compared else _warnings([])

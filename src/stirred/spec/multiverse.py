@@ -245,22 +245,29 @@ def declared_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...] | None:
         return multiverse.invariants
     if isinstance(multiverse, Intersection):
         parts = [declared_invariants(part) for part in multiverse.parts]
-        return tuple(i for part in parts for i in part or ())
+        return None if None in parts else known_invariants(multiverse)
     return None
+
+
+def known_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...]:
+    """Invariants on which a multiverse certainly conditions, perhaps among others."""
+    if isinstance(multiverse, Invariants):
+        return multiverse.invariants
+    if isinstance(multiverse, Intersection):
+        return tuple(i for part in multiverse.parts for i in known_invariants(part))
+    return ()
 
 
 def conditions_on(multiverse: AnyMultiverse, invariant: Any, domain: Domain) -> bool:
     """Whether the invariant is constant on every universe."""
-    given = declared_invariants(multiverse)
-    if given and implied_by(invariant, given, domain.record_schema):
-        return True
     schema = domain.record_schema
     with contextlib.suppress(NotComputable):
-        return schema is not None and all(
-            len({invariant.of_records(point, schema) for point in universe}) <= 1
-            for universe in multiverse.universes(domain)
-        )
-    return False
+        if schema is not None:
+            return all(
+                len({invariant.of_records(point, schema) for point in universe}) <= 1
+                for universe in multiverse.universes(domain)
+            )
+    return implied_by(invariant, known_invariants(multiverse), schema)
 
 
 def refines(fine: AnyMultiverse, coarse: AnyMultiverse, domain: Domain) -> bool | None:
@@ -268,24 +275,28 @@ def refines(fine: AnyMultiverse, coarse: AnyMultiverse, domain: Domain) -> bool 
 
     Reference
         Section 2.4.3 of the thesis; Proposition 3 of Bailie, Gong and Meng. Finite domains are decided by
-        enumeration. Declared invariants are decided by aggregation, for a domain whose attributes vary
-        freely: a marginal table is a function of others only if it is a margin of one of them.
+        enumeration. Declared invariants are decided by aggregation; "no" is said of plain marginal tables
+        only, for a domain whose attributes vary freely: such a table is a function of others only if it is
+        a margin of one of them.
     """
     if fine == coarse or isinstance(coarse, Trivial):
         return True
     with contextlib.suppress(NotComputable):
         inside = coarse.universes(domain)
         return all(any(d <= e for e in inside) for d in fine.universes(domain))
-    given, wanted = declared_invariants(fine), declared_invariants(coarse)
-    if given is None or wanted is None or _described(fine) or _described(coarse):
+    given, wanted = known_invariants(fine), declared_invariants(coarse)
+    if wanted is None:
         return None
-    return all(implied_by(target, given, domain.record_schema) for target in wanted)
+    unproved = [target for target in wanted if not implied_by(target, given, domain.record_schema)]
+    if not unproved:
+        return True
+    plain = declared_invariants(fine) is not None and all(map(_is_plain, given))
+    return False if plain and any(map(_is_plain, unproved)) else None
 
 
-def _described(multiverse: AnyMultiverse) -> bool:
-    if isinstance(multiverse, Intersection):
-        return any(_described(part) for part in multiverse.parts)
-    return isinstance(multiverse, Described)
+def _is_plain(invariant: Any) -> bool:
+    """A marginal table of all units: whether one follows from others is known."""
+    return isinstance(invariant, Count) and not invariant.where
 
 
 def _jsonable(point: object) -> object:

@@ -11,6 +11,7 @@ from typing import Any
 from stirred.spec.exact import Exact
 from stirred.spec.output_premetric import (
     Approximate,
+    Coarsened,
     DensityRatio,
     KullbackLeibler,
     Multiplicative,
@@ -27,6 +28,8 @@ def linear_factor(source: Any, target: Any) -> tuple[Exact, str] | None:
     """Least known k with target <= k * source, and the reason; ``None`` where there is none."""
     if source == target:
         return _ONE, "the same output premetric"
+    if isinstance(target, Coarsened):
+        return _to_coarsened(source, target)
     if isinstance(source, Multiplicative):
         return _from_multiplicative(target)
     if isinstance(source, DensityRatio):
@@ -41,6 +44,20 @@ def linear_factor(source: Any, target: Any) -> tuple[Exact, str] | None:
         lower = isinstance(target, KullbackLeibler) or target.alpha <= source.alpha
         return (_ONE, "Renyi divergence grows with its order") if lower else None
     return None
+
+
+def _to_coarsened(source: Any, target: Coarsened) -> tuple[Exact, str] | None:
+    """Fewer events: a pushforward, under which an immune premetric falls."""
+    base = source.base if isinstance(source, Coarsened) else source
+    finer = not isinstance(source, Coarsened) or finer_groups(source, target)
+    if base != target.base or not finer or not base.properties.post_processing:
+        return None
+    return _ONE, "looking at fewer events only lowers the premetric (R23)"
+
+
+def finer_groups(first: Coarsened, second: Coarsened) -> bool:
+    """Whether every group of the first lies in one of the second: the first sees more events."""
+    return all(any(set(g) <= set(h) for h in second.groups) for g in first.groups)
 
 
 def _from_multiplicative(target: Any) -> tuple[Exact, str] | None:

@@ -20,6 +20,8 @@ from stirred.spec.budget import Parametrisation
 from stirred.spec.distribution import Distribution, Outcome
 from stirred.spec.exact import INFINITY, Exact
 
+UNDERFLOW = Exact.of("1e-300")
+
 Law = Literal["sum", "sum of squares", "product", "sum and deltas", "tensor", "none"]
 
 
@@ -64,7 +66,11 @@ class _OutputPremetric(Block):
 
     def between(self, p: Distribution, q: Distribution) -> Exact:
         """Divergence of two finite distributions; infinite on different spaces."""
-        return INFINITY if p.space != q.space else self._between(p, q)
+        if p.space != q.space:
+            return INFINITY
+        value = self._between(p, q)
+        lost = value.is_zero and self.properties.positive and p != q
+        return UNDERFLOW if lost else value
 
     def _between(self, p: Distribution, q: Distribution) -> Exact:
         raise NotImplementedError
@@ -217,6 +223,10 @@ class TotalVariation(_OutputPremetric):
     def _between(self, p: Distribution, q: Distribution) -> Exact:
         return divergence.total_variation(p, q)
 
+    def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
+        """All outcomes that P favours."""
+        return frozenset(outcome for outcome in p.support if p[outcome] > q[outcome])
+
     def sentence(self) -> str:
         """In words."""
         return "the probability of any event may change by at most the budget"
@@ -311,7 +321,7 @@ class TradeOffCurve(_OutputPremetric):
     """f-DP: the trade-off function itself; the budget is a curve, for neighbours only."""
 
     kind: Literal["trade-off"] = "trade-off"
-    properties: ClassVar[Properties] = _properties("ynnyyyn", "tensor")
+    properties: ClassVar[Properties] = _properties("ynnyynn", "tensor")
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("tradeoff",)
     symbol: ClassVar[str] = "Tr"
     latex: ClassVar[str] = r"\mathrm{Tr}"
@@ -391,6 +401,13 @@ class Coarsened(_OutputPremetric):
     groups: tuple[tuple[str | int, ...], ...]
     reason: str
 
+    @model_validator(mode="after")
+    def _partition(self) -> Self:
+        members = [outcome for group in self.groups for outcome in group]
+        if len(set(members)) != len(members):
+            raise ValueError("groups that share no outcome")
+        return self
+
     @property
     def properties(self) -> Properties:  # type: ignore[override]
         """As the base, except that different laws may look the same."""
@@ -413,11 +430,21 @@ class Coarsened(_OutputPremetric):
         allowed: tuple[Parametrisation, ...] = self.base.parametrisations
         return allowed
 
+    def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
+        """A union of groups."""
+        members = dict(enumerate(self.groups))
+        coarse = self.base.worst_event(self._pushed(p), self._pushed(q))
+        return frozenset(o for index, group in members.items() if index in coarse for o in group)
+
     def _between(self, p: Distribution, q: Distribution) -> Exact:
+        pushed: Exact = self.base.between(self._pushed(p), self._pushed(q))
+        return pushed
+
+    def _pushed(self, law: Distribution) -> Distribution:
         group: dict[Outcome, Outcome] = {
             outcome: i for i, members in enumerate(self.groups) for outcome in members
         }
-        for outcome in p.support | q.support:
+        for outcome in law.support:
             if outcome not in group:
                 raise InputError(
                     "the coarsened event algebra does not cover every outcome",
@@ -425,8 +452,7 @@ class Coarsened(_OutputPremetric):
                     expected="every outcome in exactly one group",
                     hint="List the missing outcomes.",
                 )
-        pushed: Exact = self.base.between(p.pushforward(group.__getitem__), q.pushforward(group.__getitem__))
-        return pushed
+        return law.pushforward(group.__getitem__)
 
     def sentence(self) -> str:
         """In words."""

@@ -59,9 +59,10 @@ class Schema(Block):
         if len(set(names)) != len(names):
             raise ValueError("attribute and recode names that are all different")
         known = set(names)
-        used = {r.attribute for r in self.recodes} | {n for pair in self.nesting for n in pair}
-        if not used <= known:
-            raise ValueError("recodes and nesting that refer to declared attributes")
+        if not {n for pair in self.nesting for n in pair} <= known:
+            raise ValueError("nesting that refers to declared attributes")
+        if not {r.attribute for r in self.recodes} <= {a.name for a in self.attributes}:
+            raise ValueError("recodes that refer to declared attributes, not to other recodes")
         for recode in self.recodes:
             self._check_partition(recode)
         return self

@@ -34,6 +34,11 @@ class TradeOff:
             raise _not_a_curve("levels that rise from 0 to 1")
         if errors != sorted(errors, reverse=True) or errors[0] > 1 or errors[-1] != 0:
             raise _not_a_curve("errors that fall to 0 at level 1")
+        if any(
+            _concave(*triple)
+            for triple in zip(self.vertices, self.vertices[1:], self.vertices[2:], strict=False)
+        ):
+            raise _not_a_curve("a convex curve: errors that fall ever more slowly")
 
     @classmethod
     def between(cls, null: Distribution, alternative: Distribution) -> TradeOff:
@@ -89,8 +94,12 @@ def gaussian_separation(curve: TradeOff) -> Exact:
 
     if curve.vertices[0][1] < 1 or any(e == 0 and a < 1 for a, e in curve.vertices):
         return INFINITY
-    inner = [(a, e) for a, e in curve.vertices if 0 < a < 1]
-    gaps = [float(ndtri(float(1 - a)) - ndtri(float(e))) for a, e in inner]
+
+    def quantile(level: Fraction) -> float:
+        """Normal quantile, from the nearer tail."""
+        return float(ndtri(float(level))) if level < Fraction(1, 2) else -float(ndtri(float(1 - level)))
+
+    gaps = [-quantile(a) - quantile(e) for a, e in curve.vertices if 0 < a < 1]
     return Exact.computed(max([0.0, *gaps]))
 
 
@@ -159,6 +168,11 @@ def _convex(vertices: list[Vertex]) -> list[Vertex]:
             kept.pop()
         kept.append(vertex)
     return kept
+
+
+def _concave(first: Vertex, middle: Vertex, last: Vertex) -> bool:
+    (a, f), (b, g), (c, h) = first, middle, last
+    return (g - f) * (c - b) > (h - g) * (b - a)
 
 
 def _straight(first: Vertex, middle: Vertex, last: Vertex) -> bool:

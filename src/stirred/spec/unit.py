@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from stirred.errors import InputError, NotImplied
+from stirred.errors import DomainMismatch, InputError, NotImplied
 from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.exact import Exact, as_fraction
@@ -110,6 +110,13 @@ def pull_back(
     """
     if specification.domain.is_finite and images:
         lookup = dict(images)
+        if not set(domain.enumerate()) <= set(lookup):
+            raise DomainMismatch(
+                f"the step {step} has no image for some points of {domain.name}",
+                field="images",
+                expected="one image for every raw point",
+                hint="List the image of every point of the raw domain.",
+            )
         parts = tuple(
             frozenset(raw for raw in domain.enumerate() if lookup[raw] in universe)
             for universe in specification.universes()
@@ -147,9 +154,18 @@ def _approximate_group(budget: Budget, delta: Fraction, size: int) -> dict[str, 
     epsilon = budget.amount
     if epsilon.is_infinite or size == 1:
         return {}
-    exponential = Fraction(math.exp(epsilon.float_up())) * (1 + Fraction(1, 10**12))
-    widened = delta * sum((exponential**i for i in range(size)), Fraction(0))
+    widened = Fraction(0)
+    if delta > 0:
+        growth = Fraction(math.exp(min(epsilon.float_up(), 700.0))) * (1 + Fraction(1, 10**12))
+        widened = delta * sum((growth**i for i in range(size)), Fraction(0))
+    if widened >= 1 or (delta > 0 and epsilon.float_up() > 700):
+        raise NotImplied(
+            "the group rule leaves nothing: delta would reach one",
+            field="factor",
+            expected="a smaller factor, epsilon or delta",
+            hint="Change the unit of the original guarantee before converting it to (epsilon, delta).",
+        )
     return {
         "budget": budget.scaled(size),
-        "output_premetric": Approximate(delta=Exact(min(widened, 1 - Fraction(1, 10**18)))),
+        "output_premetric": Approximate(delta=Exact(widened)),
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from stirred.errors import NotComputable
@@ -22,7 +23,9 @@ from stirred.spec.output_premetric import Multiplicative
 from stirred.spec.specification import Specification
 
 WIDEST = 16.0
-FINEST = 1 / 512
+FINEST = 1 / 64
+SCALE = 10**60
+PRECISIONS = (60, 200, 1200)
 
 
 def witness(
@@ -32,7 +35,7 @@ def witness(
     target = _target(full[i][j], allowed)
     heights = [min(row, target) for row in full[i]]
     if isinstance(first.output_premetric, Multiplicative):
-        return _two_outputs(first, heights, target, allowed)
+        return _two_outputs(first, second, heights, target, allowed)
     return _binned_gaussian(first, second, heights, target, allowed)
 
 
@@ -42,21 +45,41 @@ def _target(reachable: Exact, allowed: Exact) -> Exact:
 
 
 def _two_outputs(
-    first: Specification, heights: list[Exact], target: Exact, allowed: Exact
+    first: Specification, second: Specification, heights: list[Exact], target: Exact, allowed: Exact
 ) -> FiniteMechanism:
     """Rational masses near e^(h - L)/2; heights are shrunk a little so that rounding breaks nothing."""
-    points = first.domain.enumerate()
-    exact = [h.exponential for h in heights]
-    top = target.exponential
+    exact, top = [h.exponential for h in heights], target.exponential
     if top is not None and all(e is not None for e in exact):
-        masses = [e / top / 2 for e in exact if e is not None]
-    else:
-        shrink = _shrink(target, allowed)
-        masses = [_rational_exp(shrink * float(h) - shrink * float(target)) / 2 for h in heights]
+        return _coin(first, [e / top / 2 for e in exact if e is not None])
+    for digits in PRECISIONS:
+        with localcontext() as context:
+            context.prec = digits
+            goal, bound = _decimal(target, digits), _decimal(allowed, digits)
+            shrink = (bound + (goal - bound) * 2 / 3) / goal
+            masses = [Fraction((shrink * (_decimal(h, digits) - goal)).exp()) / 2 for h in heights]
+        mechanism = _coin(first, masses)
+        if satisfies(mechanism, first).satisfied and not satisfies(mechanism, second).satisfied:
+            return mechanism
+    raise NotComputable(
+        "the gap between the two specifications is too narrow for a witness",
+        field="budget",
+        expected=f"a gap that shows within {PRECISIONS[-1]} digits",
+        hint="The verdict stands: it rests on the normal form, not on the witness.",
+    )
+
+
+def _coin(first: Specification, masses: list[Fraction]) -> FiniteMechanism:
+    """Two outputs; the first has these masses."""
+    points = first.domain.enumerate()
     laws = {
         point: Distribution({"1": mass, "0": 1 - mass}) for point, mass in zip(points, masses, strict=True)
     }
     return FiniteMechanism(first.domain, laws)
+
+
+def _decimal(value: Exact, digits: int) -> Decimal:
+    ticks = value.rounded_up(digits)
+    return Decimal(ticks.numerator) / Decimal(ticks.denominator)
 
 
 def _binned_gaussian(
@@ -78,7 +101,7 @@ def _binned_gaussian(
             expected=f"a gap that shows within {WIDEST} standard deviations",
             hint="The verdict stands; compare specifications with smaller budgets to see a witness.",
         )
-    width = 0.25
+    width = 0.5
     while width >= FINEST:
         low, high = min(means) - 5, max(means) + 5
         edges = [low + k * width for k in range(math.ceil((high - low) / width) + 1)]
@@ -89,8 +112,9 @@ def _binned_gaussian(
             for a, b in itertools.pairwise(cuts):
                 masses.append(float(ndtr(b) - ndtr(a) if b <= 0 else ndtr(-a) - ndtr(-b)))
             masses.append(float(ndtr(-cuts[-1])))
-            total = sum(map(Fraction, masses))
-            laws[point] = Distribution({k: Fraction(m) / total for k, m in enumerate(masses)})
+            weights = [round(Fraction(mass) * SCALE) + 1 for mass in masses]
+            total = sum(weights)
+            laws[point] = Distribution({k: Fraction(w, total) for k, w in enumerate(weights)})
         mechanism = FiniteMechanism(first.domain, laws)
         if satisfies(mechanism, first).satisfied and not satisfies(mechanism, second).satisfied:
             return mechanism
@@ -107,7 +131,3 @@ def _shrink(target: Exact, allowed: Exact) -> float:
     """A factor below one that keeps the target above what is allowed."""
     ratio = float(allowed) / float(target)
     return ratio + (1 - ratio) * 2 / 3
-
-
-def _rational_exp(exponent: float) -> Fraction:
-    return Fraction(math.exp(exponent))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stirred.data import code_columns, tabulate
+from stirred.data.error import compare_counts
 from stirred.errors import InputError
 from stirred.noise import RandomSource, Source
 from stirred.spec.exact import as_fraction
@@ -26,7 +27,7 @@ from stirred.swap.loss import least_loss, least_loss_rate
 from stirred.swap.massachusetts_1940 import OWNERSHIP, households
 from stirred.swap.mechanism import PermutationSwap, Prepared
 from stirred.swap.records import as_records
-from stirred.swap.utility import compare_counts, table_after
+from stirred.swap.utility import table_after
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,7 +38,10 @@ TABLE_1_RATE = Fraction(1, 2)
 TABLE_2_RATES = tuple(Fraction(percent, 100) for percent in (1, 5, 10, 50))
 FIGURE_1_RATES = tuple(Fraction(percent, 100) for percent in range(1, 51))
 FIGURE_2_STRATA = (2, 10, 100, 1_000, 10_000, 1_000_000)
-FIGURE_2_RATES = tuple(Fraction(per_mille, 1000) for per_mille in range(1, 1000))
+FIGURE_2_RATES = (
+    *(Fraction(part, 1000) for part in range(1, 1000)),
+    *(Fraction(part, 10_000) for part in range(9_991, 10_000)),
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stirred.errors import NotComputable
 from stirred.noise import Source, bernoulli
+from stirred.noise.source import LARGEST_DRAW
 from stirred.swap.kernel import (
     as_half_words,
     count_all,
@@ -154,7 +156,14 @@ def _derange_block(
         words = as_half_words(source.words(size))
         reached, made = derange_groups(offsets, first, last, words, order)
         attempts += made
-        size = min(2 * size, 1 << 26) if reached == first else size
+        if reached == first and size == LARGEST_DRAW:
+            raise NotComputable(
+                "a stratum is too large to be deranged at once",
+                field="match",
+                expected=f"fewer than {LARGEST_DRAW} selected records in a stratum",
+                hint="Add a matching variable, or lower the swap rate.",
+            )
+        size = min(2 * size, LARGEST_DRAW) if reached == first else size
         first = reached
     return attempts
 

@@ -97,7 +97,7 @@ def nearby_first(near: Callable[[Any], Any], anywhere: object) -> Derange:
     def derange(records: Sequence[Record], selected: tuple[int, ...]) -> Weights:
         uniform = uniform_derangements(records, selected)
         weights = {donors: everywhere / len(uniform) for donors in uniform}
-        groups = _neighbourhoods(records, selected, near) if uniform else []
+        groups = neighbourhoods(records, selected, near) if uniform else []
         choices = [tuple(uniform_derangements(records, group)) for group in groups]
         share = (1 - everywhere) / math.prod(map(len, choices))
         for choice in product(*choices) if uniform else ():
@@ -108,9 +108,10 @@ def nearby_first(near: Callable[[Any], Any], anywhere: object) -> Derange:
     return derange
 
 
-def _neighbourhoods(
+def neighbourhoods(
     records: Sequence[Record], selected: tuple[int, ...], near: Callable[[Any], Any]
 ) -> list[tuple[int, ...]]:
+    """The selected by neighbourhood; those who are alone stand together, a single one joins others."""
     places: dict[Any, list[int]] = {}
     for i in sorted(selected, key=lambda i: (near(records[i][-1]), i)):
         places.setdefault(near(records[i][-1]), []).append(i)
@@ -297,9 +298,16 @@ def exact_loss(
 
     Examples
     --------
-    >>> exact_loss([(0, "a", 1), (0, "b", 2), (0, "c", 3)], Fraction(9, 10)).loss
-    Exact('ln(9)')
+    >>> exact_loss([(0, "a", 1), (0, "b", 2), (0, "c", 3)], Fraction(3, 4)).loss
+    Exact('ln(3)')
     """
+    if isinstance(rates, Sequence) and not isinstance(rates, str):
+        raise InputError(
+            "rates in a list do not say what they are in other data sets of the universe",
+            field="rates",
+            expected="one rate, or a rule such as by_hold or by_swap",
+            hint="The loss compares data sets; give a function that finds the rates in each of them.",
+        )
     held = sum(imputed) if imputed is not None else 0
     eligible = [True] * (len(records) - held) + [False] * held
 

@@ -7,6 +7,7 @@ copy; time is linear in the records.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -58,7 +59,7 @@ def swap_files(
             expected="a folder that does not exist yet",
             hint="Choose another name; nothing is overwritten.",
         )
-    source = random or RandomSource()
+    source = RandomSource() if random is None else random.spawn()
     records = Records.of(households, persons, id)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
@@ -99,12 +100,14 @@ def _by_place(
     prepared = swap.prepare(records)
     specification = swap.specification(prepared)
     donors = swap.donors(prepared, source.child(0))
-    order = random_order(frame.height, source.child(1))
     places = code_columns(frame, (by,), missing=swap.missing)
     codes = places.values[donors] if by in prepared.roles.swap else places.values
     offsets = np.zeros(places.count + 1, dtype=np.int64)
     np.cumsum(stratum_sizes(codes, places.count), out=offsets[1:])
-    grouped: Any = group_by_stratum(codes, order, offsets)
+    rows = np.arange(frame.height, dtype=np.int32 if frame.height < 2**31 else np.int64)
+    grouped: Any = group_by_stratum(codes, rows, offsets)
+    for number, (low, high) in enumerate(itertools.pairwise(offsets.tolist())):
+        grouped[low:high] = grouped[low:high][random_order(high - low, source.child(1, number))]
     output = swap.arranged(prepared, donors, grouped)
     swap.verify(prepared, output)
     names = []

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
 from stirred.errors import InputError, Refusal
 from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
-from stirred.spec.psa import swapping_loss
 
 EXACT_DERANGEMENTS = 400
+LARGEST_EXACT_POWER = 2_000
 
 
 def least_loss(largest_stratum: int) -> Exact:
@@ -39,10 +40,10 @@ def least_loss_rate(largest_stratum: int) -> float:
 
 
 def rates_for(largest_stratum: int, epsilon: object) -> tuple[Fraction, Fraction]:
-    """Both swap rates whose loss is at most epsilon and nearest to it: the low one and the high one.
+    """Both swap rates that attain a loss: the low one and the high one, to twelve significant digits.
 
-    Rates are rounded towards each other at twelve decimals, so that their loss does not exceed epsilon.
-    A budget below the least loss is refused.
+    They are rounded towards each other, so that their loss does not exceed epsilon, except within twelve
+    digits of the least loss, where both are the rate that attains it. A smaller budget is refused.
     """
     target = Exact.of(epsilon)
     if target < least_loss(largest_stratum):
@@ -54,19 +55,23 @@ def rates_for(largest_stratum: int, epsilon: object) -> tuple[Fraction, Fraction
         )
     if largest_stratum < 2 or target.is_infinite:
         return Fraction(0), Fraction(1)
-    value = float(target)
-    low = _inward(largest_stratum, target, (largest_stratum + 1) / (largest_stratum + 1 + math.exp(value)), 1)
-    high = _inward(largest_stratum, target, 1 / (1 + math.exp(-value)), -1)
-    return low, high
+    with localcontext() as context:
+        context.prec = 60 + int(float(target))
+        growth = _decimal(target).exp()
+        low = _twelve_up((largest_stratum + 1) / (largest_stratum + 1 + growth))
+        high = 1 - _twelve_up(1 / (1 + growth))
+    return (low, high) if low <= high else (low, low)
 
 
-def _inward(size: int, target: Exact, near: float, direction: int) -> Fraction:
-    """A rate of twelve decimals near a float, moved inward until its loss is within the target."""
-    step = Fraction(direction, 10**12)
-    rate = Fraction(round(near * 10**12), 10**12) - 2 * step
-    while swapping_loss(size, rate) > target:
-        rate += step
-    return rate
+def _decimal(value: Exact) -> Decimal:
+    rational = value.rounded_up(60)
+    return Decimal(rational.numerator) / Decimal(rational.denominator)
+
+
+def _twelve_up(value: Decimal) -> Fraction:
+    """Twelve significant digits, rounded up."""
+    unit = Decimal(1).scaleb(value.adjusted() - 11)
+    return Fraction(value.quantize(unit, rounding=ROUND_CEILING))
 
 
 def swap_probability(stratum: int, rate: object) -> Fraction:
@@ -78,8 +83,17 @@ def swap_probability(stratum: int, rate: object) -> Fraction:
     p = as_fraction(rate)
     if stratum < 2:
         return Fraction(0)
-    others = (1 - p) ** (stratum - 1)
+    others = _power(1 - p, stratum - 1)
     return p * (1 - others) / (1 - stratum * p * others)
+
+
+def _power(base: Fraction, exponent: int) -> Fraction:
+    """Exactly for small exponents; beyond, to sixty digits: the exact fraction would fill pages."""
+    if exponent <= LARGEST_EXACT_POWER:
+        return base**exponent
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction((Decimal(base.numerator) / Decimal(base.denominator)) ** exponent)
 
 
 def lower_bound(largest_stratum: int, rate: object) -> Exact:
@@ -89,10 +103,12 @@ def lower_bound(largest_stratum: int, rate: object) -> Exact:
         return ZERO
     if p in (0, 1):
         return INFINITY
-    odds = p / (1 - p)
-    bounds = [Exact.log(odds)]
+    odds = Exact.log(p / (1 - p))
+    bounds = [odds]
+    if largest_stratum == 2:
+        bounds.append(-odds)
     if largest_stratum >= 4:
-        bounds.append(Exact.log(derangement_ratio(largest_stratum), 2) + Exact.log(1 / odds))
+        bounds.append(Exact.log(derangement_ratio(largest_stratum, up=False), 2) - odds)
     return max(ZERO, *bounds)
 
 
@@ -112,10 +128,13 @@ def gap(largest_stratum: int) -> float:
 
 
 def tighter_loss(largest_stratum: int, rate: object) -> Exact:
-    """A smaller loss for one common rate: enumerated on small universes, not proved.
+    """A smaller loss for one common rate, proved: an upper bound in every universe.
 
     For b of at least 4 it is max(ln o, ln[d(b)/d(b-2)]/2 - ln o); b = 2 gives |ln o|; b = 3 gives
-    max(ln o, ln(2)/3 - ln o, (ln 2 - ln o)/2), which is exact where all records differ.
+    max(ln o, ln(2)/3 - ln o, (ln 2 - ln o)/2). It is exact where all records differ in both variables.
+
+    Reference
+        Theorem B of the page "Proofs for swapping" in the documentation; enumerated up to six records.
     """
     p = as_fraction(rate)
     if largest_stratum < 2:
@@ -164,12 +183,12 @@ def derangements(count: int) -> int:
     return previous if count == 0 else current
 
 
-def derangement_ratio(count: int) -> Fraction:
-    """d(b)/d(b-2), exactly for small b; for large b a rational above it by less than 1e-300.
+def derangement_ratio(count: int, *, up: bool = True) -> Fraction:
+    """d(b)/d(b-2), exactly for small b; for large b a rational within 1e-300 of it, above or below.
 
-    d(b) = b d(b-1) + (-1)^b, so the ratio is at most (b + 1/d(b-1)) (b - 1 + 1/d(b-2)).
+    d(b) = b d(b-1) + (-1)^b, so the ratio lies within (b -+ 1/d(b-1)) (b - 1 -+ 1/d(b-2)).
     """
     if count <= EXACT_DERANGEMENTS:
         return Fraction(derangements(count), derangements(count - 2))
-    excess = Fraction(1, derangements(EXACT_DERANGEMENTS - 2))
+    excess = Fraction(1 if up else -1, derangements(EXACT_DERANGEMENTS - 2))
     return (count + excess) * (count - 1 + excess)

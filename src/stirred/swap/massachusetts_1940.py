@@ -1,4 +1,4 @@
-"""Household records of Massachusetts in 1940, made by an arithmetic rule: nobody's answers, no random numbers.
+"""Household records of Massachusetts in 1940, made by an arithmetic rule: nobody's answers, nothing random.
 
 The table of county by ownership is the published one, exactly, and the largest stratum of state by
 household size is that of the 264,331 two-person households, so that the loss of a swap is the paper's too.

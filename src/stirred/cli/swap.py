@@ -1,0 +1,183 @@
+"""``stirred swap``: budgets and rates of permutation swapping, and swapping itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stirred.cli.output import print_card, print_json, print_table, print_text, reported
+
+if TYPE_CHECKING:
+    from stirred.swap import PermutationSwap
+    from stirred.swap.demonstration import Demonstration
+
+app = typer.Typer(
+    help="Permutation swapping: pure differential privacy subject to its invariants.",
+    no_args_is_help=True,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Stratum = Annotated[int, typer.Option("--largest-stratum", help="Records in the largest stratum.")]
+Names = Annotated[list[str] | None, typer.Option(help="A column; repeat for several.")]
+
+NOMINAL = "Nominal: relative to the swapping invariants, which are published exactly."
+
+
+@app.command()
+@reported
+def budget(
+    largest_stratum: Stratum,
+    rate: Annotated[str, typer.Option(help="The swap rate, for example 0.05.")],
+    as_json: AsJson = False,
+) -> None:
+    """The protection loss of a swap rate."""
+    from stirred.spec.psa import swapping_loss
+    from stirred.swap.loss import least_loss, least_loss_rate, lower_bound, tighter_loss
+
+    loss, tighter = swapping_loss(largest_stratum, rate), tighter_loss(largest_stratum, rate)
+    body = {
+        "largest_stratum": largest_stratum,
+        "rate": rate,
+        "epsilon": loss.float_up(),
+        "exact": str(loss),
+        "tighter": tighter.float_up(),
+        "lower_bound": float(lower_bound(largest_stratum, rate)),
+        "least_epsilon": least_loss(largest_stratum).float_up(),
+        "least_epsilon_rate": least_loss_rate(largest_stratum),
+    }
+    if as_json:
+        print_json({key: _finite(value) for key, value in body.items()})
+        return
+    print_text(
+        f"ε = {loss.rounded(4, up=True)} (Theorem 1), at best {tighter.rounded(4, up=True)} (tighter loss).\n"
+        f"No rate attains less than {least_loss(largest_stratum).rounded(4, up=True)}, "
+        f"at p = {least_loss_rate(largest_stratum):.1%}.\n{NOMINAL}"
+    )
+
+
+@app.command("rate")
+@reported
+def rate_for(
+    largest_stratum: Stratum,
+    epsilon: Annotated[str, typer.Option(help="The protection loss to attain, for example 3.")],
+    as_json: AsJson = False,
+) -> None:
+    """Both swap rates that attain a protection loss."""
+    from stirred.swap.loss import rates_for
+
+    low, high = rates_for(largest_stratum, epsilon)
+    if as_json:
+        print_json({"low": str(low), "high": str(high), "low_value": float(low), "high_value": float(high)})
+        return
+    print_text(f"p = {float(low):.4%} or p = {float(high):.4%} attain ε = {epsilon}.\n{NOMINAL}")
+
+
+@app.command()
+@reported
+def run(
+    households: Annotated[Path, typer.Argument(help="Parquet or CSV file of the records to swap.")],
+    output: Annotated[Path, typer.Option(help="Folder to write; it must not exist.")],
+    swap: Annotated[list[str], typer.Option(help="A swapping variable; repeat for several.")],
+    rate: Annotated[str, typer.Option(help="The swap rate, for example 0.05.")],
+    match: Names = None,
+    hold: Names = None,
+    unit: Annotated[str, typer.Option(help="What a record is.")] = "household",
+    id: Annotated[str | None, typer.Option(help="Identifier column; it is replaced.")] = None,
+    persons: Annotated[Path | None, typer.Option(help="Persons who follow their household.")] = None,
+    by: Annotated[str | None, typer.Option(help="One file for each value of this column.")] = None,
+    imputed: Annotated[str | None, typer.Option(help="True/false column of records held fixed.")] = None,
+    missing_level: Annotated[
+        bool, typer.Option("--missing-level", help="Treat missing values as a level of their own.")
+    ] = False,
+    tighter: Annotated[bool, typer.Option("--tighter", help="State the tighter loss.")] = False,
+    allow_infinite_loss: Annotated[
+        bool, typer.Option("--allow-infinite-loss", help="Permit the rates 0 and 1.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="State the guarantee and what is exact; swap nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Swap a file: the guarantee first, then the protected records."""
+    from stirred.swap import PermutationSwap, Records, swap_files
+
+    mechanism = PermutationSwap(
+        match=tuple(match or ()),
+        swap=tuple(swap),
+        hold=None if hold is None else tuple(hold),
+        rate=rate,
+        unit=unit,
+        imputed=imputed,
+        loss="tighter" if tighter else "theorem-1",
+        missing="level" if missing_level else "error",
+        allow_infinite_loss=allow_infinite_loss,
+    )
+    if dry_run:
+        _explain(mechanism, Records.of(households, persons, id), as_json)
+        return
+    done = swap_files(mechanism, households, output, by=by, id=id, persons=persons)
+    if as_json:
+        print_json(
+            {
+                "folder": str(done.folder),
+                "files": list(done.files),
+                "records": done.records,
+                "guarantee": str(done.specification),
+            }
+        )
+        return
+    print_text(f"{done.records:,} records swapped into {len(done.files)} files in {done.folder}.")
+    print_card(done.specification.card())
+
+
+@app.command("demo-1940")
+@reported
+def demo_1940(
+    output: Annotated[Path, typer.Option(help="Folder for the figures and tables.")] = Path("stirred-1940"),
+    runs: Annotated[int, typer.Option(help="Runs at each swap rate.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Rerun the paper on embedded records of Massachusetts 1940: Tables 1 and 2, Figures 1 and 2."""
+    from stirred.interchange import write_atomically
+    from stirred.show import swap_rate_figure
+    from stirred.show.swap_utility import mape_figure
+    from stirred.swap.demonstration import demonstrate
+
+    shown = demonstrate(runs=runs)
+    write_atomically(output / "figure-1.svg", mape_figure(dict(shown.figure_1)))
+    write_atomically(output / "figure-2.svg", swap_rate_figure())
+    if as_json:
+        print_json(_demonstration(shown) | {"folder": str(output)})
+        return
+    table = shown.table_1
+    headings = [name.replace("_", " ") for name in table.columns]
+    title = "Table 1. Dwelling ownership by county, true and swapped at 50%"
+    print_table(title, headings, table.rows(), first_whole=True)
+    rows = [[f"{value:.2f}" for value in row.values()] for row in _demonstration(shown)["table_2"]]
+    print_table(f"Table 2. Swap rate to ε (b = {shown.largest_stratum:,})", shown.table_2.columns, rows)
+    print_text(f"\nFigures 1 and 2 are in {output.resolve()}")
+
+
+def _demonstration(shown: Demonstration) -> dict[str, Any]:
+    return {
+        "largest_stratum": shown.largest_stratum,
+        "table_1": shown.table_1.to_dicts(),
+        "table_2": [{name: float(value) for name, value in row.items()} for row in shown.table_2.to_dicts()],
+    }
+
+
+def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
+    specification, report = mechanism.guarantee(records), mechanism.report(records)
+    if as_json:
+        print_json({"specification": specification.record(), "report": report.sentences()})
+        return
+    print_card(specification.card())
+    print_text("")
+    for sentence in report.sentences():
+        print_text(f"* {sentence}")
+
+
+def _finite(value: Any) -> Any:
+    return "inf" if value == float("inf") else value
