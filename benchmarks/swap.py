@@ -26,6 +26,7 @@ from stirred.noise import RandomSource
 from stirred.swap.derangement import Rates, draw_donors
 
 NATION = bool(os.environ.get("STIRRED_BENCH_NATION"))
+FIGURE = os.environ.get("STIRRED_BENCH_FIGURE")
 STRATA_OF_NATION = 1_677_900
 SDCMICRO = (14.0, 20.0)
 
@@ -78,6 +79,37 @@ def end_to_end(count: int, folder: Path) -> None:
     )
 
 
+def figure(sizes: list[int], times: list[float]) -> str:
+    """Seconds against records on a log-log scale, with a line of slope one through the last point."""
+
+    def x(n: float) -> float:
+        return 70 + (math.log10(n) - 5.5) / 3 * 480
+
+    def y(s: float) -> float:
+        return 300 - (math.log10(s) + 2.5) / 4 * 270
+
+    points = "".join(
+        f'<circle cx="{x(n):.1f}" cy="{y(s):.1f}" r="5" fill="#0b4f6c"/>'
+        f'<text x="{x(n) + 9:.1f}" y="{y(s) + 16:.1f}">{n / 1e6:g} million: {s:.2g} s</text>'
+        for n, s in zip(sizes, times, strict=True)
+    )
+    last, seconds = sizes[-1], times[-1]
+    first = sizes[0]
+    line = (
+        f'<line x1="{x(first):.1f}" y1="{y(seconds * first / last):.1f}" x2="{x(last):.1f}" '
+        f'y2="{y(seconds):.1f}" stroke="#888" stroke-dasharray="4 4"/>'
+    )
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 340" font-family="system-ui, sans-serif" '
+        'font-size="13" role="img"><title>Time of the swapping kernel against records</title>'
+        '<rect x="70" y="20" width="480" height="280" fill="#fafafa" stroke="#ddd"/>'
+        f"{line}{points}"
+        '<text x="310" y="330" text-anchor="middle">records (log scale); dashed: slope one</text>'
+        '<text x="20" y="160" transform="rotate(-90 20 160)" text-anchor="middle">seconds (log scale)</text>'
+        "</svg>"
+    )
+
+
 def main() -> None:
     kernel(10_000, 100, "0.05")
     million = kernel(1_000_000, 1_000, "0.05")
@@ -95,6 +127,8 @@ def main() -> None:
     ):
         slope = math.log(b / a) / math.log(m / n)
         print(f"  slope on a log-log scale from {n:,} to {m:,}: {slope:.2f}")
+    if FIGURE:
+        Path(FIGURE).write_text(figure(sizes, times), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         for number, count in enumerate([1_000_000, 10_000_000] + ([140_000_000] if NATION else [])):
             place = Path(folder) / str(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +32,12 @@ def as_polars(frame: object, field: str = "frame") -> pl.DataFrame:
     )
 
 
-class Tabular:
+class Tabular(ABC):
     """A result that is a table: the subclass says how as Polars, the rest follows."""
 
+    @abstractmethod
     def to_polars(self) -> pl.DataFrame:
         """The result as a Polars data frame."""
-        raise NotImplementedError
 
     def to_arrow(self) -> Any:
         """The result as a PyArrow table."""

@@ -16,7 +16,7 @@ from stirred.noise import TestSource
 from stirred.spec import Exact, Specification
 from stirred.spec.protocol import Mechanism
 from stirred.spec.psa import swapping_loss
-from stirred.swap import PermutationSwap, Records, VariableRate, swap_files
+from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files
 from stirred.swap.loss import tighter_loss, variable_rate_loss
 
 ALPHA = 1e-6
@@ -325,3 +325,49 @@ def test_rates_are_read_exactly() -> None:
     assert swapper(rate=0.3).guarantee(households().drop("id")) == swapper(rate=Fraction(3, 10)).guarantee(
         households().drop("id")
     )
+
+
+def test_what_is_known_of_persons_is_held_and_stated() -> None:
+    frame = households(60)
+    persons = pl.DataFrame({"id": frame["id"], "age": np.arange(60), "county": frame["county"]})
+    psa = swapper()
+    spec = psa.guarantee(Records.of(frame, persons, "id"))
+    assert "person_age" in spec.multiverse.invariants[0].by
+    assert "person_county" not in spec.multiverse.invariants[0].by
+    largest = frame.group_by("state", "size").len()["len"].max()
+    assert spec.budget.amount == swapping_loss(int(largest), "0.3")
+
+
+def test_a_place_that_only_persons_have_is_refused() -> None:
+    frame = households(60)
+    persons = pl.DataFrame({"id": frame["id"], "block": np.arange(60)})
+    with pytest.raises(InputError, match="would not move"):
+        swapper(nesting=(("block", "county"),)).guarantee(Records.of(frame, persons, "id"))
+
+
+def test_persons_make_equal_households_distinct() -> None:
+    """Two equal household records with different persons can be told apart, so their stratum counts."""
+    frame = pl.DataFrame({"id": [1, 2], "h": [0, 0], "s": [5, 5]})
+    psa = PermutationSwap(match=(), swap=("s",), rate="1/2")
+    assert psa.guarantee(Records.of(frame, id="id")).budget.amount.is_zero
+    persons = pl.DataFrame({"id": [1, 2], "age": [3, 30]})
+    assert psa.guarantee(Records.of(frame, persons, "id")).budget.amount == Exact.log(3)
+
+
+def test_a_source_used_twice_gives_fresh_draws() -> None:
+    source = TestSource(1)
+    runs = [swapper().release(households().drop("id"), source).products["households"] for _ in range(2)]
+    assert not runs[0].equals(runs[1])
+
+
+def test_files_of_an_uncertified_law_are_not_publishable(tmp_path: Path) -> None:
+    households(50).drop("id").write_parquet(tmp_path / "in.parquet")
+    swap = ExperimentalSwap(match=("state",), swap=("county",), rate="0.3", law="no-vacuous")
+    done = swap_files(swap, tmp_path / "in.parquet", tmp_path / "out", by="state")
+    assert not done.publishable
+    assert '"publishable": false' in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
+
+
+def test_persons_and_one_file_a_place_do_not_mix(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one file"):
+        swap_files(swapper(), "a.parquet", tmp_path / "out", by="state", persons="b.parquet", id="id")

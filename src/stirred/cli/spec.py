@@ -39,7 +39,8 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show a guarantee: its statement and its card in plain language."""
-    if budget is None and not _is_file(name) and _catalogue(catalogue)[name].budget is None:
+    lacks = budget is None and not _is_file(name) and _catalogue(catalogue)[name].budget is None
+    if lacks and output is None:
         _show_entry(_catalogue(catalogue)[name], as_json, latex)
         return
     found = _load(name, budget, catalogue)

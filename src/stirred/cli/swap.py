@@ -51,7 +51,7 @@ def budget(
         print_json({key: _finite(value) for key, value in body.items()})
         return
     print_text(
-        f"ε = {loss.rounded(4, up=True)} (Theorem 1), at best {tighter.rounded(4, up=True)} (tighter loss).\n"
+        f"ε = {loss.rounded(4, up=True)} by Theorem 1, {tighter.rounded(4, up=True)} by the tighter bound.\n"
         f"No rate attains less than {least_loss(largest_stratum).rounded(4, up=True)}, "
         f"at p = {least_loss_rate(largest_stratum):.1%}.\n{NOMINAL}"
     )
@@ -78,9 +78,9 @@ def rate_for(
 @reported
 def run(
     households: Annotated[Path, typer.Argument(help="Parquet or CSV file of the records to swap.")],
-    output: Annotated[Path, typer.Option(help="Folder to write; it must not exist.")],
     swap: Annotated[list[str], typer.Option(help="A swapping variable; repeat for several.")],
     rate: Annotated[str, typer.Option(help="The swap rate, for example 0.05.")],
+    output: Annotated[Path | None, typer.Option(help="Folder to write; it must not exist.")] = None,
     match: Names = None,
     hold: Names = None,
     unit: Annotated[str, typer.Option(help="What a record is.")] = "household",
@@ -101,6 +101,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Swap a file: the guarantee first, then the protected records."""
+    from stirred.errors import MissingBlock
     from stirred.swap import PermutationSwap, Records, swap_files
 
     mechanism = PermutationSwap(
@@ -117,6 +118,13 @@ def run(
     if dry_run:
         _explain(mechanism, Records.of(households, persons, id), as_json)
         return
+    if output is None:
+        raise MissingBlock(
+            "there is no folder to write to",
+            field="--output",
+            expected="a folder that does not exist yet",
+            hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
+        )
     done = swap_files(mechanism, households, output, by=by, id=id, persons=persons)
     if as_json:
         print_json(
@@ -125,17 +133,18 @@ def run(
                 "files": list(done.files),
                 "records": done.records,
                 "guarantee": str(done.specification),
+                "publishable": done.publishable,
             }
         )
         return
-    print_text(f"{done.records:,} records swapped into {len(done.files)} files in {done.folder}.")
+    print_text(f"{done.records:,} records swapped into {done.folder}.")
     print_card(done.specification.card())
 
 
 @app.command("demo-1940")
 @reported
 def demo_1940(
-    output: Annotated[Path, typer.Option(help="Folder for the figures and tables.")] = Path("stirred-1940"),
+    output: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("stirred-1940"),
     runs: Annotated[int, typer.Option(help="Runs at each swap rate.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -171,7 +180,13 @@ def _demonstration(shown: Demonstration) -> dict[str, Any]:
 def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
     specification, report = mechanism.guarantee(records), mechanism.report(records)
     if as_json:
-        print_json({"specification": specification.record(), "report": report.sentences()})
+        print_json(
+            {
+                "specification": specification.record(),
+                "guarantee": str(specification),
+                "report": report.sentences(),
+            }
+        )
         return
     print_card(specification.card())
     print_text("")

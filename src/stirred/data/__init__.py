@@ -1,6 +1,6 @@
 """Tables of records: reading them, coding their columns as integers, tabulating, and measuring error."""
 
-from stirred.data.codes import Codes, code_columns, physical
+from stirred.data.codes import Codes, code_columns, physical, row_hashes
 from stirred.data.error import ErrorSummary, compare_tables, cramers_v
 from stirred.data.table import read_table, require_columns, tabulate
 
@@ -13,5 +13,6 @@ __all__ = [
     "physical",
     "read_table",
     "require_columns",
+    "row_hashes",
     "tabulate",
 ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stirred.data.kernel import append_digit, mix_rows, renumber
 from stirred.data.table import require_columns
 from stirred.errors import InputError
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIRECT = 1 << 27
+PARALLEL = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,16 +40,55 @@ def code_columns(frame: pl.DataFrame, columns: Sequence[str], *, missing: str = 
     require_columns(frame, columns, "columns")
     if not columns:
         return Codes(np.zeros(frame.height, dtype=np.int32), 1 if frame.height else 0)
-    current, count = _ranged(physical(frame[columns[0]], missing=missing))
-    for column in columns[1:]:
-        codes, levels = _ranged(physical(frame[column], missing=missing))
-        if count * levels > DIRECT:
-            current, count = _dense(current, count)
-        if count * levels >= 2**62:
-            codes, levels = _dense(codes, levels)
-        current, count = current * np.int64(levels) + codes, count * levels
-    values, count = _dense(current, count)
-    return Codes(values.astype(np.int32 if count < 2**31 else np.int64, copy=False), count)
+    codes: NDArray[Any] = np.zeros(frame.height, dtype=np.int32)
+    count = 1
+    for column in columns:
+        values, low, levels = _ranged(physical(frame[column], missing=missing))
+        if count * levels > DIRECT and count > 1:
+            codes, count = _dense(codes, count)
+        count *= levels
+        if count >= 2**31 and codes.dtype == np.int32:
+            codes = codes.astype(np.int64)
+        _append(codes, values, low, levels)
+    codes, count = _dense(codes, count)
+    return Codes(codes.astype(np.int32 if count < 2**31 else np.int64, copy=False), count)
+
+
+def row_hashes(frame: pl.DataFrame, columns: Sequence[str], key: int) -> NDArray[np.uint64]:
+    """A keyed 64-bit hash of some columns of every row; equal rows have equal hashes in all tables."""
+    import polars as pl
+
+    hashes = np.zeros(frame.height, dtype=np.uint64)
+    for column in columns:
+        series = frame[column]
+        plain = series.dtype.is_integer() and not series.null_count()
+        values = series.to_numpy() if plain else series.hash(key & 0xFFFFFFFF).to_numpy()
+        if series.dtype == pl.Boolean and not series.null_count():
+            values = series.cast(pl.UInt8).to_numpy()
+        _mix(hashes, values, key)
+    return hashes
+
+
+def _mix(hashes: NDArray[np.uint64], values: NDArray[Any], key: int) -> None:
+    _in_slices(hashes.size, lambda part: mix_rows(hashes[part], values[part], np.uint64(key | 1)))
+
+
+def _append(codes: NDArray[Any], values: NDArray[Any], low: int, levels: int) -> None:
+    _in_slices(
+        codes.size,
+        lambda part: append_digit(codes[part], values[part], np.int64(low), np.int64(levels)),
+    )
+
+
+def _in_slices(size: int, work: Callable[[slice], None]) -> None:
+    """Run a kernel over slices of the records, one thread each; kernels release the interpreter."""
+    threads = os.cpu_count() or 1
+    if size < PARALLEL or threads == 1:
+        work(slice(0, size))
+        return
+    cuts = [size * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, itertools.starmap(slice, itertools.pairwise(cuts))))
 
 
 def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
@@ -86,26 +130,22 @@ def _with_missing_level(series: pl.Series) -> pl.Series:
     return (("=" + text).fill_null("missing")).cast(levels)
 
 
-def _ranged(values: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-    """Shift to start at zero; a wide range is numbered densely."""
+def _ranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
+    """Values with their least value and the number of levels from it; a wide range is numbered densely."""
     if values.size == 0:
-        return values.astype(np.int64), 1
+        return values.astype(np.int64), 0, 1
     low, high = int(values.min()), int(values.max())
-    span = high - low + 1
-    if span > DIRECT:
+    if high - low >= DIRECT:
         levels, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int64), levels.size
+        return codes.astype(np.int64), 0, levels.size
     if values.dtype == np.uint64:
-        return (values - np.uint64(low)).astype(np.int64), span
-    return values.astype(np.int64) - low, span
+        return (values - np.uint64(low)).astype(np.int64), 0, high - low + 1
+    return values, low, high - low + 1
 
 
-def _dense(values: NDArray[np.int64], span: int) -> tuple[NDArray[np.int64], int]:
-    """Number the values that occur from zero."""
-    if span > max(DIRECT, 4 * values.size):
-        levels, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int64), levels.size
-    occurs = np.zeros(span, dtype=np.bool_)
-    occurs[values] = True
-    numbers = np.cumsum(occurs, dtype=np.int64) - 1
-    return numbers[values], int(occurs.sum())
+def _dense(codes: NDArray[Any], span: int) -> tuple[NDArray[Any], int]:
+    """Number the codes that occur from zero; in place where their span is moderate."""
+    if span > max(DIRECT, 4 * codes.size):
+        levels, numbered = np.unique(codes, return_inverse=True)
+        return numbered.astype(np.int64), levels.size
+    return codes, int(renumber(codes, span))

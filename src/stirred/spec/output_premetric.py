@@ -7,6 +7,7 @@ whether it falls under post-processing, and how it composes and scales.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, Self
@@ -72,8 +73,8 @@ class _OutputPremetric(Block):
         lost = value.is_zero and self.properties.positive and p != q
         return UNDERFLOW if lost else value
 
-    def _between(self, p: Distribution, q: Distribution) -> Exact:
-        raise NotImplementedError
+    @abstractmethod
+    def _between(self, p: Distribution, q: Distribution) -> Exact: ...
 
     def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
         """An event that shows the divergence; the likeliest-ratio outcome unless said otherwise."""

@@ -24,7 +24,7 @@ from stirred.noise import RandomSource, Source
 from stirred.spec.specification import Specification
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import group_by_stratum
-from stirred.swap.mechanism import PermutationSwap
+from stirred.swap.mechanism import PermutationSwap, publishability
 from stirred.swap.order import random_order
 from stirred.swap.records import Records
 
@@ -59,6 +59,13 @@ def swap_files(
             expected="a folder that does not exist yet",
             hint="Choose another name; nothing is overwritten.",
         )
+    if by is not None and persons is not None:
+        raise InputError(
+            "persons are written in one file beside their households",
+            field="by",
+            expected="no column to split by where persons are given",
+            hint="Leave out by=, or split the files afterwards.",
+        )
     source = RandomSource() if random is None else random.spawn()
     records = Records.of(households, persons, id)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
@@ -73,7 +80,14 @@ def swap_files(
         else:
             specification, names, count = _by_place(swap, records, by, source, temporary)
         (temporary / "specification.json").write_text(specification.to_json(), encoding="utf-8")
-        notice = {"schema_version": 1, "type": "swap", "publishable": source.publishable, "records": count}
+        publishable, reason = publishability(source, specification)
+        notice = {
+            "schema_version": 1,
+            "type": "swap",
+            "publishable": publishable,
+            "reason": reason,
+            "records": count,
+        }
         (temporary / "manifest.json").write_text(json.dumps(notice, indent=2) + "\n", encoding="utf-8")
         temporary.rename(folder)
     except OSError as error:
@@ -87,7 +101,7 @@ def swap_files(
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return SwappedFiles(folder, tuple(names), count, specification, source.publishable)
+    return SwappedFiles(folder, tuple(names), count, specification, publishable)
 
 
 def _by_place(

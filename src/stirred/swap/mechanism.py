@@ -12,14 +12,15 @@ Reference
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stirred.data import require_columns, tabulate
+from stirred.data import require_columns, row_hashes, tabulate
 from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import RandomSource, Source
 from stirred.spec.budget import Budget
@@ -158,16 +159,14 @@ class PermutationSwap:
         if self._table_fits(prepared):
             names = (*prepared.roles.match, *prepared.roles.hold, *prepared.roles.swap)
             products["table"] = tabulate(households, names)
-        certified = specification.standing in {"proved", "enumerated"}
-        reasons = [] if source.publishable else ["it was made with a test seed"]
-        reasons += [] if certified else ["its guarantee is not certified"]
+        publishable, reason = publishability(source, specification)
         return Release(
             products=products,
             specification=specification,
             uncertainty={"law": "permutation within strata", "rate": str(self.rate)},
             diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
-            publishable=not reasons,
-            reason=" and ".join(reasons),
+            publishable=publishable,
+            reason=reason,
         )
 
     def donors(self, prepared: Prepared, source: Source) -> NDArray[Any]:
@@ -186,6 +185,7 @@ class PermutationSwap:
         frame = records.households
         ignore = [records.id] if records.id is not None else []
         roles = Roles.resolve(frame, self.match, self.swap, self.hold, ignore)
+        _refuse_places_of_persons(records, self.nesting)
         roles.check_nesting(frame, self.nesting)
         eligible = None
         if self.imputed is not None:
@@ -196,6 +196,8 @@ class PermutationSwap:
             rates = self.rate.rates(frame, self.missing)
         assert rates is not None
         strata = Strata.of(frame, roles, missing=self.missing, eligible=eligible)
+        if records.persons is not None:
+            strata = replace(strata, hold_varies=strata.eligible_sizes >= 2)
         return Prepared(records, roles, strata, rates, eligible)
 
     def _not_imputed(self, frame: pl.DataFrame, roles: Roles) -> NDArray[np.bool_]:
@@ -220,7 +222,7 @@ class PermutationSwap:
 
     def specification(self, prepared: Prepared) -> Specification:
         """The guarantee of prepared records."""
-        roles = prepared.roles
+        roles = _with_persons(prepared)
         multiverse = swapping_invariants(self.unit, roles.match, roles.swap, roles.hold)
         assumptions: tuple[str, ...] = ()
         if self.imputed is not None:
@@ -299,13 +301,14 @@ class PermutationSwap:
     def verify(self, prepared: Prepared, output: pl.DataFrame) -> None:
         """Recount both families of invariant tables on the output; a difference stops the release."""
         roles, before = prepared.roles, prepared.records.households
+        key = secrets.randbits(64)
         tables = [((*roles.match, *roles.hold), False), ((*roles.match, *roles.swap), False)]
         if self.imputed is not None:
             tables.append(((*roles.match, *roles.hold, *roles.swap), True))
         for names, only_imputed in tables:
             flag = self.imputed if only_imputed and self.imputed is not None else True
             pair = [frame.filter(flag) for frame in (before, output)] if only_imputed else [before, output]
-            if _fingerprint(pair[0], names) != _fingerprint(pair[1], names):
+            if _fingerprint(pair[0], names, key) != _fingerprint(pair[1], names, key):
                 raise Refusal(
                     f"the swapped records do not keep the table of {', '.join(names)}",
                     field="invariants",
@@ -361,6 +364,37 @@ class Prepared:
     eligible: NDArray[np.bool_] | None
 
 
+def _refuse_places_of_persons(records: Records, nesting: Sequence[tuple[str, str]]) -> None:
+    """A place that only persons have would stay behind and reveal the swap."""
+    if records.persons is None:
+        return
+    for name in dict.fromkeys(n for pair in nesting for n in pair):
+        if name in records.persons.columns and name not in records.households.columns:
+            raise InputError(
+                f"the place {name} is a column of persons alone, so it would not move",
+                field="persons",
+                expected="every place among the columns of the households",
+                hint="Add the place to the households and to the swapping variables, or drop it.",
+            )
+
+
+def _with_persons(prepared: Prepared) -> Roles:
+    """Persons are part of their household's record: what is known of them is held, and published exactly."""
+    records, roles = prepared.records, prepared.roles
+    if records.persons is None:
+        return roles
+    own = [c for c in records.persons.columns if c not in {records.id, *roles.swap}]
+    return Roles(roles.match, roles.swap, (*roles.hold, *(f"person_{name}" for name in own)))
+
+
+def publishability(source: Source, specification: Specification) -> tuple[bool, str]:
+    """Whether a release may be published, and if not, why."""
+    certified = specification.standing in {"proved", "enumerated"}
+    reasons = [] if source.publishable else ["it was made with a test seed"]
+    reasons += [] if certified else ["its guarantee is not certified"]
+    return not reasons, " and ".join(reasons)
+
+
 def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:
     """Size and extreme rates of every stratum with two distinct records."""
     strata, rates = prepared.strata, prepared.rates
@@ -375,11 +409,11 @@ def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:
     return [(int(n), rates.values[int(a)], rates.values[int(b)]) for n, a, b in triples]
 
 
-def _fingerprint(frame: pl.DataFrame, names: Sequence[str]) -> Any:
+def _fingerprint(frame: pl.DataFrame, names: Sequence[str], key: int) -> Any:
     """The multiset of some columns: exact counts of small tables, an order-free hash of large ones."""
     if frame.height <= LARGEST_COUNTED:
         return tabulate(frame, names).rows()
-    hashes = frame.select(list(names)).hash_rows(2020).to_numpy()
+    hashes = row_hashes(frame, names, key)
     return int(hashes.sum(dtype=np.uint64)), int((hashes * hashes).sum(dtype=np.uint64)), frame.height
 
 

@@ -119,8 +119,9 @@ class InvariantReport(Tabular):
             "cells); only their link to the place is hidden.",
             f"Every combination of {moved} is published exactly within each stratum "
             f"({self.swap_cells:,} cells).",
-            f"{self.singletons:,} strata hold a single {self.unit}, and {self.constant:,} more are constant "
-            f"in the holding or in the swapping variables: nothing is protected there. They contain "
+            f"Strata with a single {self.unit}: {self.singletons:,}. Further strata that are constant "
+            f"in the holding or in the swapping variables: {self.constant:,}. Nothing is protected in "
+            "either; they contain "
             f"{self.unprotected_records:,} of {self.records:,} records ({self.unprotected_share:.2%}).",
             f"The largest stratum with two distinct records has {self.largest_stratum:,} records; this "
             "number is a function of the exact statistics, so it may be published.",
