@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +16,7 @@ from scipy import stats
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
-from stirred.spec import Exact, Specification
+from stirred.spec import Exact, Schema, Specification
 from stirred.spec.protocol import Mechanism
 from stirred.spec.psa import swapping_loss
 from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files
@@ -371,3 +374,37 @@ def test_files_of_an_uncertified_law_are_not_publishable(tmp_path: Path) -> None
 def test_persons_and_one_file_a_place_do_not_mix(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one file"):
         swap_files(swapper(), "a.parquet", tmp_path / "out", by="state", persons="b.parquet", id="id")
+
+
+def test_a_killed_run_leaves_no_output_and_can_be_run_again(tmp_path: Path) -> None:
+    households(50).write_parquet(tmp_path / "in.parquet")
+    script = (
+        "import os, signal, sys; from stirred.swap import PermutationSwap, swap_files; "
+        "PermutationSwap.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        "swap_files(PermutationSwap(match=('size',), swap=('county',), rate='0.3'), "
+        "sys.argv[1], sys.argv[2], by='state', id='id')"
+    )
+    call = [sys.executable, "-c", script, str(tmp_path / "in.parquet"), str(tmp_path / "out")]
+    assert subprocess.run(call, check=False).returncode == -signal.SIGKILL
+    assert not (tmp_path / "out").exists()
+    swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    assert (tmp_path / "out" / "manifest.json").is_file()
+
+
+def test_a_codebook_refuses_values_outside_its_levels_and_shows_none() -> None:
+    frame = households().drop("id")
+    levels = {
+        "state": range(2),
+        "county": [f"c{i}" for i in range(5)],
+        "size": (1, 2, 3),
+        "owner": None,
+        "income": None,
+    }
+    spec = swapper(codebook=Schema.of(**levels)).guarantee(frame)
+    assert spec.domain.record_schema.codebook()["size"] == (1, 2, 3)
+    with pytest.raises(InputError) as caught:
+        swapper(codebook=Schema.of(**levels | {"county": ("c0", "c1")})).guarantee(frame)
+    assert caught.value.field == "county"
+    assert "c4" not in str(caught.value)
+    with pytest.raises(UnknownName):
+        swapper(codebook=Schema.of(state=(0, 1))).guarantee(frame)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +12,10 @@ import typer
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
+    from stirred.spec import Specification
     from stirred.swap import PermutationSwap
     from stirred.swap.demonstration import Demonstration
+    from stirred.swap.strata import InvariantReport
 
 app = typer.Typer(
     help="Permutation swapping: pure differential privacy subject to its invariants.",
@@ -102,6 +106,7 @@ def run(
 ) -> None:
     """Swap a file: the guarantee first, then the protected records."""
     from stirred.errors import MissingBlock
+    from stirred.spec.exact import as_fraction
     from stirred.swap import PermutationSwap, Records, swap_files
 
     mechanism = PermutationSwap(
@@ -125,7 +130,8 @@ def run(
             expected="a folder that does not exist yet",
             hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
         )
-    done = swap_files(mechanism, households, output, by=by, id=id, persons=persons)
+    page = functools.partial(_page, as_fraction(rate))
+    done = swap_files(mechanism, households, output, by=by, id=id, persons=persons, report=page)
     if as_json:
         print_json(
             {
@@ -137,7 +143,7 @@ def run(
             }
         )
         return
-    print_text(f"{done.records:,} records swapped into {done.folder}.")
+    print_text(f"{done.records:,} records swapped into {done.folder}; report.html there explains them.")
     print_card(done.specification.card())
 
 
@@ -192,6 +198,25 @@ def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
     print_text("")
     for sentence in report.sentences():
         print_text(f"* {sentence}")
+
+
+def _page(
+    rate: Fraction,
+    specification: Specification,
+    report: InvariantReport,
+    publishable: bool,
+    reason: str,
+) -> str:
+    from stirred.show import swap_page
+
+    return swap_page(
+        specification,
+        report.sentences(),
+        largest_stratum=report.largest_stratum,
+        rate=rate,
+        publishable=publishable,
+        reason=reason,
+    )
 
 
 def _finite(value: Any) -> Any:

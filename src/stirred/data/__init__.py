@@ -2,7 +2,7 @@
 
 from stirred.data.codes import Codes, code_columns, physical, row_hashes
 from stirred.data.error import ErrorSummary, compare_tables, cramers_v
-from stirred.data.table import read_table, require_columns, tabulate
+from stirred.data.table import read_table, require_columns, require_levels, tabulate
 
 __all__ = [
     "Codes",
@@ -13,6 +13,7 @@ __all__ = [
     "physical",
     "read_table",
     "require_columns",
+    "require_levels",
     "row_hashes",
     "tabulate",
 ]

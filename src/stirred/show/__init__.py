@@ -4,7 +4,7 @@
 self-contained HTML page from specifications, their comparison and the census tables.
 """
 
-from stirred.show.page import specification_page
+from stirred.show.page import specification_page, swap_page
 from stirred.show.swap_rate import swap_rate_figure
 
-__all__ = ["specification_page", "swap_rate_figure"]
+__all__ = ["specification_page", "swap_page", "swap_rate_figure"]

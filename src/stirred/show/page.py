@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from importlib import resources
 from typing import Any
 
@@ -18,15 +20,10 @@ def specification_page(
     first: Specification, second: Specification, names: tuple[str, str], entries: int
 ) -> str:
     """The page as HTML text; it loads nothing from anywhere."""
-    from jinja2 import Environment, StrictUndefined
-
-    text = resources.files(__name__.rpartition(".")[0]).joinpath("templates/specification.html")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     verdict = compare(first, second)
     tables = census_tables()
-    page: str = environment.from_string(text.read_text(encoding="utf-8")).render(
+    return _rendered(
+        "specification.html",
         names=names,
         specifications=(first, second),
         cards=(first.card(), second.card()),
@@ -39,6 +36,38 @@ def specification_page(
         version=__version__,
         entries=entries,
     )
+
+
+def swap_page(
+    specification: Specification,
+    sentences: Sequence[str],
+    *,
+    largest_stratum: int,
+    rate: Fraction | None,
+    publishable: bool,
+    reason: str = "",
+) -> str:
+    """A page about swapped records: the card, what is exact, and the rate among all rates."""
+    shown = rate is not None and largest_stratum >= 2 and 0 < rate < 1
+    return _rendered(
+        "swap.html",
+        card=specification.card(),
+        sentences=list(sentences),
+        figure=swap_rate_figure((largest_stratum,), mark=rate) if shown else "",
+        publishable=publishable,
+        reason=reason,
+        version=__version__,
+    )
+
+
+def _rendered(template: str, **values: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    text = resources.files(__name__.rpartition(".")[0]).joinpath(f"templates/{template}")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page: str = environment.from_string(text.read_text(encoding="utf-8")).render(**values)
     return page
 
 

@@ -15,10 +15,13 @@ COLOURS = ("#0b4f6c", "#b8500c", "#3f6b1f", "#7a2e7a", "#8a6d00", "#444444")
 HIGHEST = 24.0
 
 
-def swap_rate_figure(strata: Sequence[int] = (2, 10, 100, 1_000, 10_000, 1_000_000)) -> str:
+def swap_rate_figure(
+    strata: Sequence[int] = (2, 10, 100, 1_000, 10_000, 1_000_000), mark: Fraction | None = None
+) -> str:
     """An SVG with one curve for each stratum size and a diamond at its least loss.
 
-    The least loss is ln(b+1)/2, at the rate sqrt(b+1)/(sqrt(b+1)+1) (Theorem 1).
+    ``mark`` puts a dot on the first curve at a swap rate. The least loss is ln(b+1)/2, at the rate
+    sqrt(b+1)/(sqrt(b+1)+1) (Theorem 1).
     """
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
@@ -30,6 +33,9 @@ def swap_rate_figure(strata: Sequence[int] = (2, 10, 100, 1_000, 10_000, 1_000_0
     ]
     for index, size in enumerate(strata):
         parts += _curve(size, COLOURS[index % len(COLOURS)], index)
+    if mark is not None:
+        x, y = _x(float(mark)), _y(float(swapping_loss(strata[0], mark)))
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{COLOURS[1]}"/>')
     return "".join([*parts, "</svg>"])
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from stirred.swap.kernel import group_by_stratum
 from stirred.swap.mechanism import PermutationSwap, publishability
 from stirred.swap.order import random_order
 from stirred.swap.records import Records
+from stirred.swap.strata import InvariantReport
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,13 @@ def swap_files(
     id: str | None = None,
     persons: str | Path | None = None,
     random: Source | None = None,
+    report: Callable[[Specification, InvariantReport, bool, str], str] | None = None,
 ) -> SwappedFiles:
-    """Swap a file and write the protected records, one file for each value of ``by``."""
+    """Swap a file and write the protected records, one file for each value of ``by``.
+
+    ``report`` makes a page from the specification, the report on the invariants, and whether and why not
+    the files may be published; it is written beside them as ``report.html``.
+    """
     folder = Path(output)
     if folder.exists():
         raise InputError(
@@ -88,6 +95,9 @@ def swap_files(
             "reason": reason,
             "records": count,
         }
+        if report is not None:
+            page = report(specification, swap.report(records), publishable, reason)
+            (temporary / "report.html").write_text(page, encoding="utf-8")
         (temporary / "manifest.json").write_text(json.dumps(notice, indent=2) + "\n", encoding="utf-8")
         temporary.rename(folder)
     except OSError as error:

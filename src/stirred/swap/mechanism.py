@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stirred.data import require_columns, row_hashes, tabulate
+from stirred.data import require_columns, require_levels, row_hashes, tabulate
 from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import RandomSource, Source
 from stirred.spec.budget import Budget
@@ -80,6 +80,8 @@ class PermutationSwap:
         ``"error"`` refuses missing values; ``"level"`` makes them a level of their own.
     allow_infinite_loss
         Permit the rates 0 and 1, whose loss is infinite.
+    codebook
+        A schema with levels: a record with a value outside them is refused, and the domain carries it.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class PermutationSwap:
     missing: Literal["error", "level"] = "error"
     allow_infinite_loss: bool = False
     stage: Stage = Stage.EDITED_FILE
+    codebook: Schema | None = None
     _fixed: Fraction | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -185,6 +188,8 @@ class PermutationSwap:
         frame = records.households
         ignore = [records.id] if records.id is not None else []
         roles = Roles.resolve(frame, self.match, self.swap, self.hold, ignore)
+        if self.codebook is not None:
+            require_levels(frame, self.codebook, (*roles.match, *roles.hold, *roles.swap))
         _refuse_places_of_persons(records, self.nesting)
         roles.check_nesting(frame, self.nesting)
         eligible = None
@@ -252,10 +257,14 @@ class PermutationSwap:
             structure="multiset",
             meaning=f"all possible files of {self.unit} records with the variables {', '.join(names)}",
             record_schema=Schema(
-                attributes=tuple(Attribute(name=name) for name in names),
+                attributes=tuple(self._attribute(name) for name in names),
                 nesting=tuple(pair for pair in self.nesting if set(pair) <= set(names)),
             ),
         )
+
+    def _attribute(self, name: str) -> Attribute:
+        listed = self.codebook.attributes if self.codebook is not None else ()
+        return next((a for a in listed if a.name == name), Attribute(name=name))
 
     def _loss(self, prepared: Prepared) -> tuple[Exact, str, Standing]:
         strata = prepared.strata
