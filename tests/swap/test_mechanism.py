@@ -16,7 +16,7 @@ from scipy import stats
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
-from stirred.spec import Exact, Schema, Specification
+from stirred.spec import Exact, Schema, Specification, evaluate
 from stirred.spec.protocol import Mechanism
 from stirred.spec.psa import swapping_loss
 from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files
@@ -165,6 +165,9 @@ def test_imputed_records_stay_and_are_an_invariant() -> None:
     sizes = frame.filter(~pl.col("imputed")).group_by("state", "size").len()["len"]
     assert out.specification.budget.amount == swapping_loss(int(sizes.max()), "0.3")
     assert len(out.specification.multiverse.invariants) == 3
+    table = out.specification.multiverse.invariants[2]
+    assert evaluate(table, frame).equals(evaluate(table, out.products["households"]))
+    assert evaluate(table, frame)["value"].sum() == 100
     assert any("not" in text and "covered" in text for text in out.specification.assumptions)
 
 

@@ -322,7 +322,10 @@ def _selected(
             hint="Rename the column, or correct the invariant.",
         )
     for condition in where:
-        frame = frame.filter(pl.col(condition.attribute).is_in(list(condition.levels)))
+        column = pl.col(condition.attribute)
+        if frame.schema[condition.attribute] == pl.Boolean:
+            column = column.cast(pl.String)
+        frame = frame.filter(column.is_in(list(condition.levels)))
     return frame.select(list(dict.fromkeys(keep))) if list(keep) else frame
 
 
