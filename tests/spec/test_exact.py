@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import time
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -233,11 +232,11 @@ def test_infinity_absorbs_what_it_may_and_refuses_the_rest() -> None:
 @pytest.mark.parametrize(
     "factor", [Fraction("0.3333"), Fraction(3000), Fraction("0.1234567"), Fraction(10**7)]
 )
-def test_multiples_of_a_logarithm_are_quick(factor: Fraction) -> None:
-    start = time.process_time()
+def test_multiples_of_a_logarithm_stay_small(factor: Fraction) -> None:
+    """A multiple is a coefficient, not a power: its text does not grow with the factor."""
     value = Exact.log(3) * factor
     assert math.isclose(float(value), float(factor) * math.log(3), rel_tol=1e-14)
-    assert time.process_time() - start < 1
+    assert len(str(value)) < 40
 
 
 def test_views_as_rational_exponential_and_square() -> None:
