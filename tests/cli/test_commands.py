@@ -260,3 +260,10 @@ def test_show_writes_a_file_that_show_reads(tmp_path: Path) -> None:
 def test_compare_fills_in_a_budget_for_flavors_that_have_none() -> None:
     body = as_json("spec", "compare", "pure-dp", "pure-dp", "--budget", "epsilon=1")
     assert body["overall"] == "equivalent"
+
+
+def test_a_file_of_bytes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    code, _, err = run("spec", "show", str(tmp_path / "bytes.json"))
+    assert code == 2
+    assert "not a specification file" in err

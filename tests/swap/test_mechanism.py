@@ -411,3 +411,19 @@ def test_a_codebook_refuses_values_outside_its_levels_and_shows_none() -> None:
     assert "c4" not in str(caught.value)
     with pytest.raises(UnknownName):
         swapper(codebook=Schema.of(state=(0, 1))).guarantee(frame)
+
+
+def test_the_report_names_what_is_known_of_persons() -> None:
+    frame = households(60)
+    persons = pl.DataFrame({"id": frame["id"], "age": np.arange(60)})
+    sentence = swapper().report(Records.of(frame, persons, "id")).sentences()[1]
+    assert "person_age" in sentence
+    assert "household variables" in sentence
+
+
+@pytest.mark.parametrize("by", ["income", "id"])
+def test_a_column_without_a_role_cannot_split_the_output(tmp_path: Path, by: str) -> None:
+    households(50).write_parquet(tmp_path / "in.parquet")
+    with pytest.raises(InputError, match="no role"):
+        swap_files(swapper(hold=("owner",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
+    assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}

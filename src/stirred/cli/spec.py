@@ -254,7 +254,7 @@ def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = Fals
             hint="Leave --budget out, or edit the file.",
         )
     if entry is None:
-        return Specification.from_json(_existing(Path(name)).read_text(encoding="utf-8"))
+        return Specification.from_json(_existing(Path(name)).read_text(encoding="utf-8", errors="replace"))
     lacks = entry.budget is None and budget is not None
     return entry.specification(_budget(budget) if lacks and budget is not None else None)
 

@@ -29,10 +29,16 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
             expected="the path of a Parquet or CSV file",
             hint="Check the path.",
         )
-    if path.suffix == ".parquet":
-        return pl.read_parquet(path)
-    if path.suffix == ".csv":
-        return pl.read_csv(path)
+    if path.suffix in {".parquet", ".csv"}:
+        try:
+            return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+        except (pl.exceptions.PolarsError, OSError, UnicodeError):
+            raise InputError(
+                f"the file {path.name} could not be read",
+                field=field,
+                expected=f"a well-formed {path.suffix} file with one type in every column",
+                hint="Write the file again; what is wrong in it is not shown, since it may be a data value.",
+            ) from None
     raise InputError(
         f"files of type {path.suffix or 'unknown'} are not read",
         field=field,

@@ -122,6 +122,14 @@ def _by_place(
     frame = records.households
     require_columns(frame, (by,), "by")
     prepared = swap.prepare(records)
+    roles = prepared.roles
+    if by not in (*roles.match, *roles.hold, *roles.swap):
+        raise InputError(
+            f"the column {by} has no role in the swap, so the output does not have it",
+            field="by",
+            expected="a matching, holding or swapping variable",
+            hint="Name a place that is matched or swapped.",
+        )
     specification = swap.specification(prepared)
     donors = swap.donors(prepared, source.child(0))
     places = code_columns(frame, (by,), missing=swap.missing)

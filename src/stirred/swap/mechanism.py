@@ -141,9 +141,10 @@ class PermutationSwap:
     def report(self, data: object) -> InvariantReport:
         """What the invariants fix and what they leave."""
         prepared = self.prepare(as_records(data))
-        return InvariantReport.of(
+        report = InvariantReport.of(
             prepared.records.households, prepared.roles, prepared.strata, self.unit, self.missing
         )
+        return replace(report, persons=_with_persons(prepared).hold[len(prepared.roles.hold) :])
 
     def release(self, data: object, random: Source | None = None) -> Release:
         """Swap, verify the invariants, and put the records in a fresh random order with new identifiers."""

@@ -83,6 +83,7 @@ class InvariantReport(Tabular):
     hold_cells: int
     swap_cells: int
     largest_stratum: int
+    persons: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -111,12 +112,13 @@ class InvariantReport(Tabular):
     def sentences(self) -> list[str]:
         """The report in words."""
         key = ", ".join(self.roles.match) or "no variable (one stratum)"
-        held = ", ".join(self.roles.hold)
+        held = ", ".join((*self.roles.hold, *self.persons))
         moved = ", ".join(self.roles.swap)
         return [
             f"Records are permuted within {self.strata:,} strata of {key}.",
             f"Every combination of {held} is published exactly within each stratum ({self.hold_cells:,} "
-            "cells); only their link to the place is hidden.",
+            f"cells{' of household variables' if self.persons else ''}); only their link to the place is "
+            "hidden.",
             f"Every combination of {moved} is published exactly within each stratum "
             f"({self.swap_cells:,} cells).",
             f"Strata with a single {self.unit}: {self.singletons:,}. Further strata that are constant "

@@ -149,7 +149,7 @@ class Catalogue(Tabular):
     def extended(self, path: str | Path) -> Catalogue:
         """All entries here, with the entries of a user's file."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise UnknownName(
                 f"the catalogue file could not be read ({error.strerror})",
