@@ -108,3 +108,16 @@ def test_experiments_do_not_mix_with_other_extensions() -> None:
         ExperimentalSwap(match=(), swap=("block",), rate="1/2")
     with pytest.raises(Refusal):
         ExperimentalSwap(match=(), swap=("block",), rate="1/2", law="no-vacuous", loss="tighter")
+
+
+def test_experiments_with_persons_are_uncertified_however_small() -> None:
+    """Households that are equal but for their persons are distinct records, which the twin does not see."""
+    frame = toy().with_columns(id=pl.Series(range(4)))
+    persons = pl.DataFrame({"id": range(4), "age": [1, 2, 3, 4]})
+    swap = ExperimentalSwap(match=(), swap=("county", "block"), rate="1/2", law="no-vacuous")
+    assert swap.guarantee(Records.of(frame, persons, "id")).standing == "uncertified"
+
+
+def test_nearby_first_without_swaps_anywhere_is_refused() -> None:
+    with pytest.raises(Refusal, match="infinite"):
+        ExperimentalSwap(match=(), swap=("county", "block"), rate="1/2", near="county", anywhere="0")

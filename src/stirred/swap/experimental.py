@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LARGEST_ENUMERATED = 5
 RULE = "enumerated over every data set of the universe"
-OPEN = "finite, of unknown size: no theorem gives the loss of this law of derangement"
+OPEN = "not known: no theorem gives the size of the loss of this law of derangement"
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,18 @@ class ExperimentalSwap(PermutationSwap):
                 expected="one of the swapping variables",
                 hint="For example the county, where county and block are swapped.",
             )
+        if self.law == "nearby-first" and not 0 < as_fraction(self.anywhere) <= 1:
+            raise Refusal(
+                "without swaps anywhere some data sets cannot come out, and the loss may be infinite",
+                field="anywhere",
+                expected="a probability above 0",
+                hint="Choose for example 1/10.",
+            )
 
     def _loss(self, prepared: Prepared) -> tuple[Exact, str, Standing]:
         sizes = prepared.strata.sizes
+        if prepared.records.persons is not None:
+            return INFINITY, OPEN, "uncertified"
         if prepared.records.households.height > LARGEST_ENUMERATED * 4 or sizes.max() > LARGEST_ENUMERATED:
             return INFINITY, OPEN, "uncertified"
         worst = max(

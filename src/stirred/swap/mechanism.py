@@ -335,11 +335,11 @@ class PermutationSwap:
 
         prepared = self.prepare(as_records(data))
         frame, roles = prepared.records.households, prepared.roles
-        if frame.height > 8:
+        if frame.height > 8 or prepared.records.persons is not None:
             raise NotComputable(
-                "outcomes are enumerated for at most eight records",
+                "outcomes are enumerated for at most eight records without persons",
                 field="data",
-                expected="a small table",
+                expected="a small table of households",
                 hint="Audit a small twin of the data instead.",
             )
         held, moved = (list(frame.select(names).iter_rows()) for names in (roles.hold, roles.swap))
