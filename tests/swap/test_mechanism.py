@@ -427,3 +427,31 @@ def test_a_column_without_a_role_cannot_split_the_output(tmp_path: Path, by: str
     with pytest.raises(InputError, match="no role"):
         swap_files(swapper(hold=("owner",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
+
+
+@pytest.mark.parametrize("count", [300, 250_000])
+def test_numbers_that_are_not_numbers_are_values_like_others(count: int) -> None:
+    """NaN equals itself in the recount of the invariants, in small tables and in large ones."""
+    frame = (
+        households(count)
+        .drop("id")
+        .with_columns(
+            income=pl.when(pl.col("income") < 3).then(float("nan")).otherwise(pl.col("income") * 1.5)
+        )
+    )
+    out = swapper().release(frame, TestSource(1)).products["households"]
+    assert out["income"].is_nan().sum() == frame["income"].is_nan().sum()
+
+
+@pytest.mark.parametrize("count", [300, 250_000])
+def test_a_broken_output_is_caught_before_it_is_written(count: int) -> None:
+    frame = households(count).drop("id")
+    psa = swapper()
+    prepared = psa.prepare(Records.of(frame))
+    psa.verify(prepared, frame.sample(fraction=1, shuffle=True, seed=1))
+    for name, value in (("owner", ~pl.col("owner")), ("county", pl.lit("c0"))):
+        changed = pl.when(pl.int_range(pl.len()) == 7).then(value).otherwise(pl.col(name)).alias(name)
+        broken = frame.with_columns(changed)
+        if not broken.equals(frame):
+            with pytest.raises(Refusal, match="do not keep"):
+                psa.verify(prepared, broken)
