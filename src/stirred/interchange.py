@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,22 +49,29 @@ class Tabular(ABC):
         return self.to_polars().to_pandas()
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file under a temporary name and rename it: it appears complete or not at all."""
+@contextlib.contextmanager
+def replace_atomically(path: Path) -> Iterator[Path]:
+    """A temporary name to write under, renamed at the end: the file appears complete or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
+        yield temporary
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise InputError(
             f"the file {path.name} could not be written ({error.strerror})",
             field="output",
             expected="a folder that exists or can be made, with room and permission to write",
             hint="Choose another folder; nothing was left half-written.",
         ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a text file so that it appears complete or not at all."""
+    with replace_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

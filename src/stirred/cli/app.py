@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stirred import __version__
-from stirred.cli import demo, spec, swap
+from stirred.cli import demo, spec, swap, topdown
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(spec.app, name="spec")
 app.add_typer(swap.app, name="swap")
+app.add_typer(topdown.app, name="topdown")
 
 
 @app.callback(invoke_without_command=True)

@@ -2,9 +2,38 @@
 
 ``RandomSource`` is what a release uses. ``TestSource`` has a seed, exists for tests only, and is a
 different type, so that whatever was made with it can be told apart and is never published.
+
+``discrete_gaussian`` and ``discrete_laplace`` are the noise: exact laws over all integers, from tables. Their
+masses, distribution functions and variances come as enclosures, two rationals with the truth between them.
 """
 
+from stirred.noise.discrete import discrete_gaussian, discrete_laplace
+from stirred.noise.enclosure import (
+    Enclosure,
+    gaussian_cdf,
+    gaussian_mass,
+    gaussian_variance,
+    laplace_cdf,
+    laplace_mass,
+    laplace_variance,
+)
 from stirred.noise.source import RandomSource, Source, TestSource
 from stirred.noise.uniform import bernoulli, integers, permutation
 
-__all__ = ["RandomSource", "Source", "TestSource", "bernoulli", "integers", "permutation"]
+__all__ = [
+    "Enclosure",
+    "RandomSource",
+    "Source",
+    "TestSource",
+    "bernoulli",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "gaussian_cdf",
+    "gaussian_mass",
+    "gaussian_variance",
+    "integers",
+    "laplace_cdf",
+    "laplace_mass",
+    "laplace_variance",
+    "permutation",
+]

@@ -1,0 +1,107 @@
+"""Protected tables of one universe: integer counts of every level, as tables, microdata and other areas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stirred.data.histogram import Histogram
+from stirred.data.spine import Spine
+from stirred.data.table import require_columns
+from stirred.errors import InputError
+from stirred.interchange import as_polars
+from stirred.topdown.cells import Cells, Query
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Counts of every level, root first; children add up to their parents."""
+
+    unit: str
+    cells: Cells
+    spine: Spine
+    levels: tuple[Histogram, ...]
+
+    def table(self, level: str, query: str = "total") -> pl.DataFrame:
+        """One row for every node of a level and every count of a query, zeros included."""
+        depth = _depth(self.spine, level)
+        asked = self.cells.query(query)
+        counts = self.levels[depth].grouped(asked.groups, asked.size)
+        codes = [self.spine.code(depth, node) for node in range(self.spine.size(depth))]
+        return counts_frame(level, codes, asked, {"count": counts})
+
+    def other_areas(self, crosswalk: object, area: str, query: str = "total") -> pl.DataFrame:
+        """Counts of areas that are not on the spine, from a table that says which area each leaf lies in.
+
+        ``crosswalk`` has the column of leaf codes and the column ``area``; a leaf may be in no area.
+        """
+        import polars as pl
+
+        leaf = self.spine.levels[-1]
+        frame = as_polars(crosswalk)
+        require_columns(frame, (leaf, area), "crosswalk")
+        if frame.get_column(leaf).n_unique() != frame.height:
+            raise InputError(
+                f"a {leaf} is listed twice in the crosswalk",
+                field="crosswalk",
+                expected="every leaf in at most one area",
+                hint="Make one crosswalk for each kind of area.",
+            )
+        frame = frame.filter(pl.col(area).is_not_null())
+        leaves = self.spine.locate(frame.get_column(leaf))
+        names = frame.get_column(area).cast(pl.String)
+        codes = names.unique().sort().to_list()
+        asked = self.cells.query(query)
+        own = self.levels[-1].grouped(asked.groups, asked.size)
+        position = {code: i for i, code in enumerate(codes)}
+        counts = np.zeros((len(codes), asked.size), dtype=np.int64)
+        np.add.at(counts, np.array([position[name] for name in names], dtype=np.int64), own[leaves])
+        return counts_frame(area, codes, asked, {"count": counts})
+
+    def microdata(self) -> pl.DataFrame:
+        """One row a record, in the order of leaves and cells: the order says nothing about the input."""
+        import polars as pl
+
+        leaves = self.levels[-1]
+        repeat = leaves.counts
+        codes = pl.Series(self.spine.levels[-1], self.spine.leaf_codes(), dtype=pl.String)
+        columns = [codes.gather(pl.Series(np.repeat(leaves.rows(), repeat)))]
+        coordinates = np.unravel_index(np.repeat(leaves.cells, repeat), self.cells.shape)
+        for name, levels, index in zip(self.cells.names, self.cells.levels, coordinates, strict=True):
+            whole = all(isinstance(level, int) for level in levels)
+            labels = pl.Series(name, levels if whole else [str(x) for x in levels])
+            columns.append(labels.gather(pl.Series(index)))
+        return pl.DataFrame(columns)
+
+
+def counts_frame(
+    level: str, codes: Sequence[str], query: Query, columns: dict[str, NDArray[np.int64]]
+) -> pl.DataFrame:
+    """Tables (nodes, counts) as rows: the node's code, the query's parts, the values."""
+    import polars as pl
+
+    labels = query.labels()
+    out = {level: pl.Series(codes, dtype=pl.String).gather(np.repeat(np.arange(len(codes)), len(labels)))}
+    for i, part in enumerate(query.parts):
+        values = [label[i] for label in labels]
+        whole = all(isinstance(value, int) for value in values)
+        out[part] = pl.Series((values if whole else [str(v) for v in values]) * len(codes))
+    return pl.DataFrame(out | {name: table.reshape(-1) for name, table in columns.items()})
+
+
+def _depth(spine: Spine, level: str) -> int:
+    if level not in spine.levels:
+        raise InputError(
+            f"the spine has no level {level}",
+            field="level",
+            expected="one of " + ", ".join(spine.levels),
+            hint="For other areas, hand over a crosswalk.",
+        )
+    return spine.levels.index(level)

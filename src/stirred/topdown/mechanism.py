@@ -1,0 +1,317 @@
+"""The TopDown Algorithm as a mechanism: guarantee first, then measurements, then estimation.
+
+Guarantee
+    rho-DP(X, D_c, d_HamS^unit, D_NoR) with rho squared the total of the allocations: zero-concentrated DP
+    relative to the declared invariants, which are published exactly. Estimation reads the noisy
+    measurements and the invariants and nothing else, so it spends nothing.
+Assumes
+    Every record lies in one leaf and one cell; the spine is public; randomness is fresh.
+Reference
+    Abowd et al., "The 2020 Census Disclosure Avoidance System TopDown Algorithm" (2022); Theorem 2 of Bailie,
+    Gong and Meng.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.data.histogram import Histogram, count_cells, levels_of
+from stirred.data.spine import Spine
+from stirred.errors import InputError, UnknownName
+from stirred.interchange import as_polars
+from stirred.noise import RandomSource, Source
+from stirred.spec.budget import Budget
+from stirred.spec.composition import compose
+from stirred.spec.domain import Domain, Stage
+from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
+from stirred.spec.multiverse import Invariants, Trivial
+from stirred.spec.output_premetric import NormalisedRenyi
+from stirred.spec.protocol import Release
+from stirred.spec.schema import Attribute, Schema
+from stirred.spec.specification import Specification
+from stirred.spec.unit import change_unit
+from stirred.topdown.accuracy import accuracy
+from stirred.topdown.bounds import Bounds
+from stirred.topdown.budget import Allocation
+from stirred.topdown.cells import Cells
+from stirred.topdown.constraint import EqualTo, Invariant, as_constraints
+from stirred.topdown.estimates import Estimates
+from stirred.topdown.estimation import Settings, estimate
+from stirred.topdown.invariants import earlier_key, invariant_values, level_number, split_count
+from stirred.topdown.measurement import Design, Measurements, measure
+
+ONE_RECORD = (
+    "one {first} record belongs to one {other} record, whose membership is fixed: changing one {first} "
+    "changes at most one {other}"
+)
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Universe:
+    """One kind of record that is measured and estimated: its schema, its budget, how it is estimated."""
+
+    unit: str
+    schema: Schema
+    allocation: Allocation
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """An earlier release of the same data with which this one is made consistent: its budget is composed.
+
+    ``estimates`` are its published tables; constraints of kind ``equal_to`` name it.
+    """
+
+    name: str
+    specification: Specification
+    estimates: Estimates
+
+
+class TopDown:
+    """Measure every node of a spine with noise, then estimate consistent integer tables.
+
+    Parameters
+    ----------
+    spine
+        The public geography.
+    universes
+        The kinds of records to protect; the guarantee is for the unit of the first.
+    constraints
+        Invariants, bounds, structural zeros, edits, equalities to earlier releases.
+    counted
+        Schemas of units that are only counted by invariants (facilities, say), not measured.
+    earlier
+        Earlier releases that constraints refer to.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> blocks = pl.DataFrame({"county": ["1", "1"], "block": ["1a", "1b"]})
+    >>> spine, schema = Spine.from_columns(blocks, ["county", "block"]), Schema.of(sex=("f", "m"))
+    >>> budget = Allocation.of(Cells(schema), 2, {"county": "1/2", "block": "1/2"}, {"detailed": 1})
+    >>> persons = pl.DataFrame({"block": ["1a", "1a", "1b"], "sex": ["f", "m", "m"]})
+    >>> print(TopDown(spine, [Universe("person", schema, budget)]).guarantee())
+    ρ-DP(X, {X}, d_HamS^p, D_NoR), ρ² = 2
+    """
+
+    def __init__(
+        self,
+        spine: Spine,
+        universes: Sequence[Universe],
+        constraints: Sequence[object] = (),
+        counted: Mapping[str, Schema] | None = None,
+        earlier: Sequence[Earlier] = (),
+        stage: Stage = Stage.EDITED_FILE,
+    ) -> None:
+        self.spine = spine
+        self.universes = tuple(universes)
+        self.constraints = as_constraints(constraints)
+        self.earlier = tuple(earlier)
+        self.stage = stage
+        self.units = {u.unit: Cells(u.schema) for u in universes}
+        self.units |= {unit: Cells(schema) for unit, schema in (counted or {}).items()}
+        self._check(counted or {})
+        self.designs = {u.unit: Design(self.units[u.unit], spine, u.allocation) for u in universes}
+
+    def _check(self, counted: Mapping[str, Schema]) -> None:
+        names = [u.unit for u in self.universes]
+        if not names or len(set(names)) != len(names) or set(names) & set(counted):
+            raise InputError(
+                "the universes are empty or share a name",
+                field="universes",
+                expected="one or more universes, each with a unit of its own",
+                hint="Persons and housing units, for example.",
+            )
+        for universe in self.universes:
+            if tuple(universe.allocation.levels) != self.spine.levels:
+                raise InputError(
+                    f"the budget of {universe.unit} is for other levels than the spine has",
+                    field="budget.levels",
+                    expected=", ".join(self.spine.levels),
+                    hint="Give every level a share, or renormalise the budget to these levels.",
+                )
+            for name in universe.settings.chain:
+                self.units[universe.unit].query(name)
+            for level, passes in universe.settings.passes.items():
+                level_number(self.spine, level)
+                for name in itertools.chain(*passes):
+                    self.units[universe.unit].query(name)
+        for declared in self.constraints:
+            if isinstance(declared, Invariant):
+                if declared.count.unit not in self.units:
+                    raise UnknownName(
+                        f"an invariant counts {declared.count.unit}, which is not declared",
+                        field="constraints.invariant.unit",
+                        expected="one of " + ", ".join(self.units),
+                        hint="Declare the unit with its schema, measured or only counted.",
+                    )
+                split_count(declared.count, self.units[declared.count.unit], self.spine)
+
+    def guarantee(self, data: object = None) -> Specification:
+        """The specification; it does not depend on the data at all."""
+        parts = [self._universe_specification(u) for u in self.universes]
+        first = self.universes[0].unit
+        for i, universe in enumerate(self.universes[1:], start=1):
+            fixed = ONE_RECORD.format(first=first, other=universe.unit.replace("_", " "))
+            parts[i] = change_unit(parts[i], self._premetric(self.universes[0]), 1, fixed)
+        parts += [release.specification for release in self.earlier]
+        return compose(*parts, under=parts[0].flavor) if len(parts) > 1 else parts[0]
+
+    def _universe_specification(self, universe: Universe) -> Specification:
+        return Specification(
+            domain=self._domain(),
+            multiverse=self._multiverse(),
+            input_premetric=self._premetric(universe),
+            output_premetric=NormalisedRenyi(),
+            budget=Budget.zcdp(rho_squared=universe.allocation.rho_squared),
+            standing="proved",
+        )
+
+    def _premetric(self, universe: Universe) -> HammingUnordered | SymmetricDifference:
+        kind = HammingUnordered if universe.allocation.change == "replace-one" else SymmetricDifference
+        return kind(unit=universe.unit)
+
+    def _multiverse(self) -> Invariants | Trivial:
+        counts = tuple(c.count for c in self.constraints if isinstance(c, Invariant))
+        return Invariants(invariants=counts, label="c_TDA") if counts else Trivial()
+
+    def _domain(self) -> Domain:
+        attributes = {name: Attribute(name=name) for name in self.spine.levels}
+        for cells in self.units.values():
+            attributes |= {a.name: a for a in cells.schema.attributes}
+        units = ", ".join(unit.replace("_", " ") for unit in self.units)
+        recodes = {r.name: r for cells in self.units.values() for r in cells.schema.recodes}
+        return Domain(
+            name="X",
+            stage=self.stage,
+            structure="multiset",
+            meaning=f"all possible files of {units} records on a public geography",
+            record_schema=Schema(
+                attributes=tuple(attributes.values()),
+                recodes=tuple(recodes.values()),
+                nesting=tuple(itertools.pairwise(reversed(self.spine.levels))),
+            ),
+        )
+
+    def counts(self, data: object) -> dict[str, tuple[Histogram, ...]]:
+        """Count the records of every unit by node and cell; refused where one lies outside."""
+        frames = data if isinstance(data, Mapping) else {self.universes[0].unit: data}
+        out = {}
+        for unit, cells in self.units.items():
+            if unit not in frames:
+                raise InputError(
+                    f"there is no table of {unit.replace('_', ' ')}s",
+                    field=f"data.{unit}",
+                    expected="one table for every unit of the plan",
+                    hint="Pass a mapping from unit to table.",
+                )
+            leaves = count_cells(
+                as_polars(frames[unit], f"data.{unit}"), cells.schema, self.spine, self.spine.levels[-1]
+            )
+            out[unit] = levels_of(leaves, self.spine)
+        return out
+
+    def invariants(self, counts: Mapping[str, Sequence[Histogram]]) -> dict[str, NDArray[np.int64]]:
+        """The values of the declared invariants: public, and all that estimation learns besides noise."""
+        return invariant_values(self.constraints, self.units, self.spine, counts)
+
+    def bounds(self, invariants: Mapping[str, NDArray[np.int64]]) -> dict[str, Bounds]:
+        """The numeric constraints of every universe; refused where they cannot hold."""
+        values = dict(invariants) | self._published()
+        return {
+            u.unit: Bounds(self.units[u.unit], self.spine, u.unit, self.constraints, values, self.units)
+            for u in self.universes
+        }
+
+    def _published(self) -> dict[str, NDArray[np.int64]]:
+        """Tables of earlier releases that constraints name."""
+        out = {}
+        known = {release.name: release for release in self.earlier}
+        for declared in self.constraints:
+            if not isinstance(declared, EqualTo):
+                continue
+            if declared.release not in known:
+                raise UnknownName(
+                    f"a constraint names the release {declared.release}, which is not at hand",
+                    field="constraints.equal_to.release",
+                    expected="one of " + (", ".join(known) or "no release"),
+                    hint="Hand the earlier release over, with its specification.",
+                )
+            tables = known[declared.release].estimates
+            if declared.unit != tables.unit:
+                continue
+            query = tables.cells.query(declared.query)
+            depth = level_number(tables.spine, declared.level)
+            key = earlier_key(declared.release, declared.level, query.name)
+            out[key] = tables.levels[depth].grouped(query.groups, query.size)
+        return out
+
+    def measure(
+        self, counts: Mapping[str, Sequence[Histogram]], source: Source, folder: Path | None = None
+    ) -> dict[str, Measurements]:
+        """Noisy measurements of every universe, in memory or in one subfolder each."""
+        return {
+            unit: measure(
+                design, counts[unit], source.child(number), None if folder is None else folder / unit
+            )
+            for number, (unit, design) in enumerate(self.designs.items())
+        }
+
+    def finish(
+        self,
+        measurements: Mapping[str, Measurements],
+        invariants: Mapping[str, NDArray[np.int64]],
+        progress: Progress | None = None,
+    ) -> Release:
+        """Estimate from measurements and invariants alone."""
+        bounds = self.bounds(invariants)
+        products: dict[str, Any] = {"measurements": dict(measurements)}
+        uncertainty: dict[str, Any] = {
+            "law": "discrete Gaussian noise on the measurements; see Gls.interval for tables"
+        }
+        for universe in self.universes:
+            unit = universe.unit
+            levels, effort = estimate(measurements[unit], bounds[unit], universe.settings, progress)
+            bounds[unit].check(levels)
+            products[unit] = Estimates(unit, self.units[unit], self.spine, levels)
+            uncertainty[unit] = effort
+        return Release(
+            products=products, specification=self.guarantee(), uncertainty=uncertainty, publishable=True
+        )
+
+    def release(
+        self,
+        data: object,
+        random: Source | None = None,
+        folder: Path | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Check, measure, estimate; everything that can be refused is refused before noise is drawn."""
+        source = RandomSource() if random is None else random.spawn()
+        counts = self.counts(data)
+        invariants = self.invariants(counts)
+        for unit, limits in self.bounds(invariants).items():
+            limits.check(counts[unit])
+        measurements = self.measure(counts, source, folder)
+        made = self.finish(measurements, invariants, progress)
+        diagnostics = {
+            u.unit: accuracy(counts[u.unit], made.products[u.unit], u.allocation) for u in self.universes
+        }
+        reason = "" if source.publishable else "it was made with a test seed"
+        return Release(
+            products=made.products,
+            specification=made.specification,
+            uncertainty=made.uncertainty,
+            diagnostics=diagnostics,
+            publishable=source.publishable,
+            reason=reason,
+        )

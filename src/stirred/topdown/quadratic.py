@@ -1,0 +1,264 @@
+"""Solve the quadratic programme of a family of siblings: structured where it can, dense, or PDLP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.errors import Refusal
+from stirred.topdown.algebra import Algebra
+
+LARGEST_DENSE = 3000
+SMALLEST_STRUCTURED = 600
+STEPS = 20
+MOST_STEPS = 6000
+RELAX = 1.6
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The quadratic of some children: an element of the algebra, restricted to cells.
+
+    ``weights`` are those of the queries whose Gram matrices it is the sum of, where it is one.
+    """
+
+    algebra: Algebra
+    coefficients: NDArray[np.float64]
+    weights: Mapping[str, float] | None = None
+
+    @classmethod
+    def of_queries(cls, algebra: Algebra, weights: Mapping[str, float]) -> Form:
+        """The sum of weighted Gram matrices of queries."""
+        return cls(algebra, algebra.gram(weights), weights)
+
+    def dense(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """As a matrix on the given cells."""
+        return self.algebra.dense(self.coefficients, cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Programme:
+    """One family: forms of the kinds of children, linear terms, parent, bounds and rows.
+
+    A form may be given as a matrix on the cells. ``cells`` are the cells in play; ``rows`` (m, K) with bounds
+    ``low``, ``high`` (C, m) are sums of cells.
+    Minimises sum over children of 1/2 x'Hx - b'x.
+    """
+
+    forms: tuple[Form | NDArray[np.float64], ...]
+    kinds: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    linear: NDArray[np.float64]
+    parent: NDArray[np.float64] | None
+    upper: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Children and cells."""
+        return self.linear.shape
+
+    def matrices(self) -> list[NDArray[np.float64]]:
+        """The quadratics of the kinds as matrices on the cells in play."""
+        return [form.dense(self.cells) if isinstance(form, Form) else form for form in self.forms]
+
+    def objective(self, x: NDArray[np.float64]) -> float:
+        """The value of a table, up to the constant that makes it a sum of squares."""
+        total = 0.0
+        for kind, matrix in enumerate(self.matrices()):
+            members = np.flatnonzero(self.kinds == kind)
+            part = x[members]
+            total += float((part * (0.5 * part @ matrix - self.linear[members])).sum())
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A table within the tolerance, and how it was found."""
+
+    x: NDArray[np.float64]
+    steps: int
+    primal: float
+    dual: float
+    method: Literal["structured", "dense", "pdlp"]
+
+
+def solve(
+    programme: Programme,
+    tolerance: float = 1e-4,
+    method: Literal["auto", "dense", "structured", "pdlp"] = "auto",
+) -> Solution:
+    """Solve to a tolerance in counts: of the largest violation, and of the dual residual over mean curvature.
+
+    ADMM first; where it does not converge, or the dense form would not fit in memory, OR-tools' PDLP.
+    """
+    if method == "auto":
+        method = _choice(programme)
+    if method != "pdlp":
+        found = _admm(programme, tolerance, method)
+        if found is not None:
+            return found
+    from stirred.topdown.pdlp import solve_pdlp
+
+    return solve_pdlp(programme, min(tolerance, 1e-6))
+
+
+def _choice(programme: Programme) -> Literal["dense", "structured", "pdlp"]:
+    cells = programme.cells.size
+    if cells >= SMALLEST_STRUCTURED and _Structure.of(programme) is not None:
+        return "structured"
+    return "dense" if cells <= LARGEST_DENSE else "pdlp"
+
+
+class _Structure:
+    """The layout of a full product of cells: core levels that occur, times all plain attributes."""
+
+    def __init__(self, algebra: Algebra, core: NDArray[np.int64]) -> None:
+        self.algebra = algebra
+        self.core = core
+        sizes = algebra.sizes
+        full = (1 << len(sizes)) - 1
+        order = sorted(range(full + 1), key=lambda t: (-t.bit_count(), t))
+        numbers = {t: i for i, t in enumerate(order)}
+        length = {
+            t: core.size * math.prod(n for i, n in enumerate(sizes) if t >> i & 1) for t in range(full + 1)
+        }
+        starts = np.concatenate([[0], np.cumsum([length[t] for t in order])])
+        self.order = order
+        self.sets = np.array([(starts[i], length[t]) for i, t in enumerate(order)], dtype=np.int64)
+        plan = []
+        for t in order[1:]:
+            axis = min((a for a in range(len(sizes)) if not t >> a & 1), key=lambda a: length[t | 1 << a])
+            kept = t | 1 << axis
+            outer = core.size * math.prod(n for i, n in enumerate(sizes) if kept >> i & 1 and i < axis)
+            inner = math.prod(n for i, n in enumerate(sizes) if kept >> i & 1 and i > axis)
+            plan.append((numbers[t], numbers[kept], outer, sizes[axis], inner))
+        self.plan = np.array(plan, dtype=np.int64).reshape(-1, 5)
+
+    @classmethod
+    def of(cls, programme: Programme) -> _Structure | None:
+        """The structure, if the cells are a full product and the rows sum whole core levels."""
+        form = programme.forms[0]
+        if len(programme.forms) > 1 or not isinstance(form, Form):
+            return None
+        algebra = form.algebra
+        if algebra.width > LARGEST_DENSE:
+            return None
+        numbers = algebra.fold(np.arange(algebra.cells.count, dtype=np.float64)).reshape(algebra.width, -1)
+        present = np.isin(numbers.astype(np.int64), programme.cells)
+        core = np.flatnonzero(present.all(axis=1))
+        if core.size * numbers.shape[1] != programme.cells.size:
+            return None
+        made = cls(algebra, core)
+        position = np.searchsorted(programme.cells, numbers[core].astype(np.int64).reshape(-1))
+        made.position = position
+        by_core = programme.rows[:, position].reshape(programme.rows.shape[0], core.size, -1)
+        if by_core.size and (by_core != by_core[:, :, :1]).any():
+            return None
+        made.core_rows = by_core[:, :, 0] if by_core.size else np.zeros((0, core.size))
+        return made
+
+    position: NDArray[np.int64]
+    core_rows: NDArray[np.float64]
+
+    def inverse(self, coefficients: NDArray[np.float64], rows: NDArray[np.float64], rho: float) -> Any:
+        """Coefficients of (H + rho (I + R'R))^-1 on the core levels that occur, in the order of the sets."""
+        own = coefficients[:, self.core][:, :, self.core]
+        own[-1] += rho * np.eye(self.core.size)
+        own[0] += rho * rows.T @ rows
+        blocks = np.linalg.inv(self.algebra.blocks(own)).astype(np.float64)
+        return np.ascontiguousarray(self.algebra.coefficients(blocks)[self.order])
+
+
+def _admm(programme: Programme, tolerance: float, method: Literal["dense", "structured"]) -> Solution | None:
+    from stirred.topdown.admm import dense_steps, structured_steps
+
+    children, cells = programme.shape
+    structure = _Structure.of(programme) if method == "structured" else None
+    turn = structure.position if structure is not None else np.arange(cells)
+    has_parent = programme.parent is not None
+    parent = programme.parent[turn] if programme.parent is not None else np.zeros(cells)
+    upper = np.ascontiguousarray(programme.upper[:, turn])
+    linear = np.ascontiguousarray(programme.linear[:, turn])
+    norms = np.sqrt(np.maximum(1.0, programme.rows.sum(axis=1)))
+    rows = np.ascontiguousarray(programme.rows[:, turn] / norms[:, None])
+    low, high = programme.low / norms, programme.high / norms
+    forms = [] if structure is not None else programme.matrices()
+    curvature = _curvature(programme, forms)
+    z = np.minimum(np.repeat(parent[None, :] / children, children, axis=0), upper)
+    u = np.zeros_like(z)
+    s = np.clip(z @ rows.T, low, high)
+    v = np.zeros_like(s)
+    counts = np.bincount(programme.kinds, minlength=len(programme.forms))
+    gram = np.eye(cells) + rows.T @ rows if structure is None else None
+    rho, changed, step = curvature, 0, 0
+    factors: tuple[Any, ...] | None = None
+    primal = dual = math.inf
+    while step < MOST_STEPS:
+        if structure is not None:
+            if factors is None:
+                form, core_rows = programme.forms[0], structure.core_rows / norms[:, None]
+                assert isinstance(form, Form)
+                factors = (structure.inverse(form.coefficients, core_rows, rho),)
+            primal, moved = structured_steps(
+                factors[0], structure.plan, structure.sets, linear, parent, has_parent,
+                upper, rows, low, high, z, u, s, v, rho, STEPS, RELAX,
+            )  # fmt: skip
+        else:
+            if factors is None:
+                factors = _factors(forms, gram, counts, rho)
+            primal, moved = dense_steps(
+                factors[0], factors[1], programme.kinds, linear, parent, has_parent,
+                upper, rows, low, high, z, u, s, v, rho, STEPS, RELAX,
+            )  # fmt: skip
+        step += STEPS
+        dual = rho * moved / curvature
+        if primal <= tolerance and dual <= tolerance:
+            back = np.empty_like(turn)
+            back[turn] = np.arange(cells)
+            return Solution(z[:, back], step, primal, dual, method)
+        ratio = math.sqrt(primal / max(dual, 1e-300))
+        if not 1 / 3 < ratio < 3 and step - changed >= 2 * STEPS:
+            ratio = min(max(ratio, 0.1), 10.0)
+            rho, changed, factors = rho * ratio, step, None
+            u /= ratio
+            v /= ratio
+    return None
+
+
+def _curvature(programme: Programme, forms: list[NDArray[np.float64]]) -> float:
+    """The mean diagonal of H: the unit of rho and of dual residuals."""
+    if forms:
+        mean = float(np.mean([np.trace(form) for form in forms])) / programme.cells.size
+    else:
+        form = programme.forms[0]
+        assert isinstance(form, Form)
+        mean = float(np.trace(form.coefficients.sum(axis=0))) / form.algebra.width
+    return max(mean, 1e-12)
+
+
+def _factors(
+    forms: list[NDArray[np.float64]], gram: NDArray[np.float64] | None, counts: NDArray[np.int64], rho: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    assert gram is not None
+    inverses = np.stack([np.linalg.inv(form + rho * gram) for form in forms])
+    if len(forms) == 1:
+        return inverses, np.zeros((1, 1))
+    return inverses, np.linalg.inv((counts[:, None, None] * inverses).sum(axis=0))
+
+
+def unsolved() -> Refusal:
+    """The refusal when no solver reaches the tolerance."""
+    return Refusal(
+        "the estimation of a family of nodes did not converge",
+        field="estimation",
+        expected="constraints that some table can keep",
+        hint="The noisy measurements are kept: estimate again with another estimator, at no further budget.",
+    )
