@@ -229,7 +229,7 @@ def close(actual: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-8)
 
 
-@reproducibly(80)
+@reproducibly(120)
 @given(problems())
 def test_estimates_are_those_of_the_whole_tree(problem: tuple[Design, Any]) -> None:
     dense, y, gls = solved(problem)
@@ -475,6 +475,20 @@ def test_wider_confidence_is_a_wider_interval() -> None:
     widths = [np.subtract(*gls.interval(1, "big", confidence=c)[::-1]) for c in (0.5, 0.9, 0.99)]
     assert (widths[0] < widths[1]).all()
     assert (widths[1] < widths[2]).all()
+
+
+def test_nodes_with_the_same_precision_share_a_class() -> None:
+    """Parents of the same numbers of leaves, and grandparents of the same parents in any order."""
+    spine = spine_of(
+        "r.a.b.1", "r.a.b.2", "r.a.c.3", "r.a.c.4", "r.a.c.5", *(f"r.d.e.{i}" for i in (6, 7, 8))
+    )
+    spine = spine_of(*(".".join(row) for row in spine.table().rows()), "r.d.f.9", "r.d.f.0")
+    design = design_of(SCHEMAS["recode"], spine, {level: {"detailed": 1, "big": 2} for level in spine.levels})
+    dense = Dense(design)
+    gls = Gls(dense.measurements(np.zeros(dense.weights.size)))
+    assert [len(gls.up_precision(level)[1]) for level in range(4)] == [1, 1, 2, 1]
+    of = gls.up_precision(2)[0].tolist()
+    assert of[0] == of[3] != of[1] == of[2]
 
 
 def test_threads_get_the_same_estimates() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
@@ -74,6 +75,27 @@ def print_table(
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console.print(table)
+
+
+@contextlib.contextmanager
+def progress_by_level() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar for each level of a geography on a terminal; nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(console=console, transient=True) as bars:
+        known: dict[str, TaskID] = {}
+
+        def advance(level: str, done: int, total: int) -> None:
+            if level not in known or done < bars.tasks[known[level]].completed:
+                known[level] = bars.add_task(level, total=total)
+            bars.update(known[level], completed=done)
+
+        yield advance
 
 
 def _cell(value: object) -> str:

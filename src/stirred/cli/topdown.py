@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.output import print_json, print_table, print_text, reported
+from stirred.cli.output import (
+    print_card,
+    print_json,
+    print_table,
+    print_text,
+    progress_by_level,
+    reported,
+)
+from stirred.errors import MissingBlock
 
 if TYPE_CHECKING:
     from stirred.topdown.budget import Allocation
+    from stirred.topdown.mechanism import TopDown
     from stirred.topdown.presets import Preset
 
 app = typer.Typer(
@@ -45,6 +55,78 @@ def budget(
         print_json(_budget(settings, allocation, total))
         return
     _print_budget(settings, allocation, total)
+
+
+@app.command()
+@reported
+def run(
+    plan: Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the products; it must not exist yet.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what the plan promises; read no data, spend nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Protect the records of a plan: noisy measurements, microdata and tables that add up."""
+    from stirred.topdown.plan import Plan
+
+    if dry_run:
+        _explain(Plan.load(plan).mechanism(plan.parent), as_json)
+        return
+    if output is None:
+        raise MissingBlock(
+            "there is no folder to write to",
+            field="--output",
+            expected="a folder that does not exist yet",
+            hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
+        )
+    from stirred.topdown.files import run_plan
+
+    with progress_by_level() as progress:
+        made = run_plan(plan, output, progress=progress)
+    if as_json:
+        print_json(
+            {
+                "folder": str(made.folder),
+                "files": list(made.files),
+                "guarantee": str(made.specification),
+                "publishable": made.publishable,
+            }
+        )
+        return
+    print_text(f"{len(made.files)} files in {made.folder}; what may be published is in public/ there.\n")
+    print_card(made.specification.card())
+
+
+def _explain(mechanism: TopDown, as_json: bool) -> None:
+    specification = mechanism.guarantee()
+    sentences = [constraint.sentence() for constraint in mechanism.constraints]
+    if as_json:
+        print_json(
+            {
+                "specification": specification.record(),
+                "guarantee": str(specification),
+                "constraints": sentences,
+                "budgets": {u.unit: u.allocation.record() for u in mechanism.universes},
+            }
+        )
+        return
+    print_card(specification.card())
+    print_text("")
+    for sentence in sentences:
+        print_text(f"* {sentence}")
+    for universe in mechanism.universes:
+        print_table(
+            f"Noise of the measurements of {universe.unit.replace('_', ' ')}s",
+            ("level", "query", "variance", "sd"),
+            [
+                (row["level"], row["query"], f"{row['variance']:.4g}", f"{row['standard_deviation']:.4g}")
+                for row in universe.allocation.to_polars().rows(named=True)
+            ],
+            first_whole=True,
+        )
 
 
 def _print_budget(settings: Preset, allocation: Allocation, total: Fraction) -> None:

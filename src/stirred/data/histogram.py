@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.spine import Spine
+from stirred.data.spine import Spine, require_codes
 from stirred.data.table import require_columns
 from stirred.errors import InputError
 from stirred.spec.schema import Schema
@@ -34,7 +34,9 @@ class Histogram:
     @classmethod
     def of_pairs(cls, nodes: NDArray[Any], cells: NDArray[Any], size: int, width: int) -> Histogram:
         """Count pairs (node, cell)."""
-        return cls.of_counts(nodes, cells, np.ones(nodes.size, dtype=np.int64), size, width)
+        keys = np.sort(nodes.astype(np.int64) * width + cells.astype(np.int64))
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        return cls._of_keys(keys[first], np.diff(first, append=keys.size), size, width)
 
     @classmethod
     def of_counts(
@@ -47,10 +49,14 @@ class Histogram:
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         summed = np.add.reduceat(values, first) if first.size else values
         kept = summed != 0
-        pairs = keys[first][kept]
-        rows, columns = np.divmod(pairs, width)
+        return cls._of_keys(keys[first][kept], summed[kept], size, width)
+
+    @classmethod
+    def _of_keys(cls, keys: NDArray[np.int64], counts: NDArray[np.int64], size: int, width: int) -> Histogram:
+        """Counts by node * width + cell, which rises."""
+        rows, columns = np.divmod(keys, width)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=size))]).astype(np.int64)
-        return cls(starts, columns, summed[kept], width)
+        return cls(starts, columns, counts, width)
 
     def rows(self) -> NDArray[np.int64]:
         """The node of every stored count."""
@@ -111,12 +117,27 @@ def count_cells(frame: pl.DataFrame, schema: Schema, spine: Spine, leaf: str) ->
 
 
 def level_codes(column: pl.Series, name: str, levels: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The position of every value among the levels."""
+    """The position of every value among the levels, compared as text (so 1 is "1", but not "01" or 1.0)."""
     import polars as pl
 
-    text = column.cast(pl.String)
-    own = pl.DataFrame({"level": [str(x) for x in levels], "code": range(len(levels))})
-    found = pl.DataFrame({"level": text}).join(own, on="level", how="left", maintain_order="left")
+    written = [str(level) for level in levels]
+    if len(set(written)) != len(written):
+        raise InputError(
+            f"two levels of {name} are written alike",
+            field=name,
+            expected="levels that differ as text: 1 and '1' do not",
+            hint="Keep one of the two in the schema.",
+        )
+    if column.dtype == pl.Boolean and all(isinstance(level, int) for level in levels):
+        column = column.cast(pl.Int8)
+    own = pl.DataFrame(
+        {"level": written, "code": range(len(levels))}, schema={"level": pl.String, "code": pl.Int64}
+    )
+    require_codes(column, name)
+    # Few values are distinct: only those are turned into text.
+    values = pl.DataFrame({"value": column.unique()})
+    distinct = values.with_columns(level=pl.col("value").cast(pl.String)).join(own, on="level", how="inner")
+    found = pl.DataFrame({"value": column}).join(distinct, on="value", how="left", maintain_order="left")
     codes = found.get_column("code")
     if codes.null_count():
         raise InputError(
@@ -125,4 +146,4 @@ def level_codes(column: pl.Series, name: str, levels: tuple[Any, ...]) -> NDArra
             expected="one of the levels that the schema lists",
             hint="Correct the data, or list every level of the codebook in the schema.",
         )
-    return codes.to_numpy().astype(np.int64)
+    return codes.to_numpy()

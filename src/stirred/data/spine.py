@@ -21,6 +21,8 @@ from stirred.interchange import as_polars
 if TYPE_CHECKING:
     import polars as pl
 
+KEY = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Spine:
@@ -49,7 +51,8 @@ class Spine:
                     expected="a column of codes for every level",
                     hint="Name the levels as the columns are named, root first.",
                 )
-        frame = frame.select(pl.col(name).cast(pl.String) for name in levels)
+            require_codes(frame.get_column(name), name)
+        frame = pl.DataFrame([frame.get_column(name).cast(pl.String) for name in levels])
         if frame.height == 0:
             raise InputError(
                 "the geography has no leaves",
@@ -72,14 +75,15 @@ class Spine:
                 expected="lengths in increasing order, root first",
                 hint="The root may have length 0.",
             )
-        column = pl.Series("code", list(codes), dtype=pl.String)
-        if column.null_count() or (column.str.len_chars() != widths[-1]).any():
+        whole: list[object] = list(codes)
+        if not all(isinstance(code, str) and len(code) == widths[-1] for code in whole):
             raise InputError(
                 "a leaf code has another length than the last level",
                 field=list(lengths)[-1],
                 expected=f"{widths[-1]} characters",
                 hint="Pad codes with leading zeros and read them as text.",
             )
+        column = pl.Series("code", whole, dtype=pl.String)
         frame = pl.DataFrame({name: column.str.slice(0, n) for name, n in lengths.items()})
         return cls.from_columns(frame, tuple(lengths))
 
@@ -149,6 +153,7 @@ class Spine:
         import polars as pl
 
         last = self.levels[-1]
+        require_codes(codes, last)
         own = pl.DataFrame(
             {"code": list(self.leaf_codes()), "leaf": np.arange(self.size(self.depth - 1))},
             schema={"code": pl.String, "leaf": pl.Int64},
@@ -170,6 +175,10 @@ class Spine:
 
     def leaf_codes(self) -> tuple[str, ...]:
         """The code by which each leaf is known: its own, or the nearest above where its own is missing."""
+        return self._leaf_codes
+
+    @cached_property
+    def _leaf_codes(self) -> tuple[str, ...]:
         out = list(self.codes[-1])
         position = np.arange(len(out))
         for level in range(self.depth - 1, 0, -1):
@@ -189,6 +198,19 @@ class Spine:
                 for level, name in enumerate(self.levels)
             },
             schema=dict.fromkeys(self.levels, pl.String),
+        )
+
+
+def require_codes(column: pl.Series, name: str) -> None:
+    """Refuse a column of lists, bytes or other things that are not one code a row."""
+    import polars as pl
+
+    if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
+        raise InputError(
+            f"the column {name} holds no codes",
+            field=name,
+            expected="a column of text or whole numbers",
+            hint="Write every code as text.",
         )
 
 
@@ -245,13 +267,15 @@ def _built(frame: pl.DataFrame, levels: tuple[str, ...]) -> Spine:
 
 
 def _key_column(frame: pl.DataFrame, levels: tuple[str, ...], depth: int) -> pl.Expr:
-    """A text that identifies the node of each leaf: its code, or the nearest one that it stands for."""
+    """A text that identifies the node of each leaf: its code, or the nearest one that it stands for.
+
+    In front of the code stands how far away its level is, so that codes of different levels never meet.
+    """
     import polars as pl
 
-    own = pl.lit("0") + pl.col(levels[depth])
-    below = [pl.lit(f"{n}") + pl.col(name) for n, name in enumerate(levels[depth + 1 :], start=1)]
-    above = [pl.lit("9") + pl.col(name) for name in reversed(levels[:depth])]
-    return pl.coalesce([own, *below, *above]).alias(f"__{depth}")
+    nearest = [*range(depth, len(levels)), *range(depth - 1, -1, -1)]
+    near = [pl.lit(f"{n:0{KEY}}") + pl.col(levels[level]) for n, level in enumerate(nearest)]
+    return pl.coalesce(near).alias(f"__{depth}")
 
 
 def _check_nesting(frame: pl.DataFrame, levels: tuple[str, ...]) -> None:
@@ -261,19 +285,9 @@ def _check_nesting(frame: pl.DataFrame, levels: tuple[str, ...]) -> None:
         pairs = frame.select(f"__{depth}", f"__{depth - 1}").unique()
         repeated = pairs.height - pairs.get_column(f"__{depth}").n_unique()
         if repeated:
-            example = (
-                frame.join(
-                    pairs.filter(pl.col(f"__{depth}").is_duplicated()).select(f"__{depth}").unique(),
-                    on=f"__{depth}",
-                    how="semi",
-                )
-                .get_column(levels[depth])
-                .drop_nulls()
-                .sort()
-                .to_list()
-            )
+            example = pairs.filter(pl.col(f"__{depth}").is_duplicated()).get_column(f"__{depth}").min()
             raise InputError(
-                f"the codes do not nest: {levels[depth]} {next(iter(example), '')} lies in more than one "
+                f"the codes do not nest: {levels[depth]} {str(example)[KEY:]} lies in more than one "
                 f"{levels[depth - 1]}",
                 field=levels[depth],
                 expected=f"every {levels[depth]} within one {levels[depth - 1]}",

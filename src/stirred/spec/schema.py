@@ -72,6 +72,8 @@ class Schema(Block):
         levels = self._attribute(recode.attribute).levels
         if len(set(members)) != len(members) or (levels is not None and set(members) != set(levels)):
             raise ValueError(f"recode {recode.name} to put every level in exactly one group")
+        if not all(recode.groups.values()):
+            raise ValueError(f"recode {recode.name} to have no empty group")
 
     @classmethod
     def of(cls, nesting: Iterable[tuple[str, str]] = (), **levels: Iterable[Level] | None) -> Self:

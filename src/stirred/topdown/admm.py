@@ -5,7 +5,8 @@
 
 with rows R shared by all children. The x-step solves the equality-constrained quadratic exactly: one product
 with (H + rho (I + R'R))^-1 a child, and a correction for the parent's sums; the other step clips. Sums to
-the parent therefore hold at every step up to rounding.
+the parent therefore hold at every step up to rounding. Children of different kinds have a rho in proportion
+to their own H.
 
 Two forms of H: *dense*, a matrix for every kind of child on the cells that the parent has (a step costs
 K^2 a child); and *structured*, an element of the algebra of marginal queries on a full product of cells,
@@ -22,19 +23,19 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def gather_target(  # pragma: no cover
-    linear: Any, z: Any, u: Any, s: Any, v: Any, rows: Any, rho: float, out: Any
+    linear: Any, z: Any, u: Any, s: Any, v: Any, rows: Any, rho: Any, out: Any
 ) -> None:
-    """The right-hand side of the x-step: b + rho (z - u + R'(s - v))."""
+    """The right-hand side of the x-step: b + rho (z - u + R'(s - v)), with a rho for every child."""
     children, cells = z.shape
     if rows.shape[0] > 0:
         back = np.dot(s - v, rows)
         for c in range(children):
             for k in range(cells):
-                out[c, k] = linear[c, k] + rho * (z[c, k] - u[c, k] + back[c, k])
+                out[c, k] = linear[c, k] + rho[c] * (z[c, k] - u[c, k] + back[c, k])
     else:
         for c in range(children):
             for k in range(cells):
-                out[c, k] = linear[c, k] + rho * (z[c, k] - u[c, k])
+                out[c, k] = linear[c, k] + rho[c] * (z[c, k] - u[c, k])
 
 
 @njit(cache=True, nogil=True)
@@ -104,13 +105,13 @@ def dense_steps(  # pragma: no cover
     u: Any,
     s: Any,
     v: Any,
-    rho: float,
+    rho: Any,
     steps: int,
     relax: float,
 ) -> tuple[float, float]:
     """Some steps in place on the state (z, u, s, v), dense form.
 
-    ``inverses[j]`` is (H_j + rho (I + R'R))^-1; ``correction`` the inverse of their sum over children.
+    ``inverses[j]`` is (H_j + rho_j (I + R'R))^-1; ``correction`` the inverse of their sum over children.
     """
     children, cells = z.shape
     r = np.empty((children, cells))
@@ -250,7 +251,7 @@ def structured_steps(  # pragma: no cover
     u: Any,
     s: Any,
     v: Any,
-    rho: float,
+    rho: Any,
     steps: int,
     relax: float,
 ) -> tuple[float, float]:

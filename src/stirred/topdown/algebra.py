@@ -191,35 +191,3 @@ class Algebra:
                 part = part * same[i]
             out += part
         return out
-
-    def variances(self, blocks: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
-        """Variances of the counts of a query when the cells have the covariance with these blocks.
-
-        One per core group of the query, with leading axes kept: counts that differ in plain levels only
-        have the same variance.
-        """
-        groups = self.core_groups(query)
-        indicator = (groups[None, :] == np.arange(groups.max() + 1)[:, None]).astype(np.float64)
-        total = np.zeros((*blocks.shape[:-3], indicator.shape[0]))
-        for bits, subset in enumerate(self.subsets):
-            norm = 1.0
-            for i, axis in enumerate(self.plain):
-                size = self.cells.shape[axis]
-                kept = query.coarsenings[axis].kept
-                if i in subset:
-                    norm *= (1.0 - 1.0 / size) if kept else 0.0
-                else:
-                    norm *= 1.0 / size if kept else float(size)
-            if norm:
-                total += norm * np.einsum("gi,...ij,gj->...g", indicator, blocks[..., bits, :, :], indicator)
-        return total
-
-    def core_group_of(self, query: Query) -> NDArray[np.int64]:
-        """For every count of a query the position of its variance in ``variances``."""
-        shape = query.shape
-        index = np.zeros(shape, dtype=np.int64)
-        for axis in self.core:
-            view = [1] * len(shape)
-            view[axis] = shape[axis]
-            index = index * shape[axis] + np.arange(shape[axis]).reshape(view)
-        return index.reshape(-1)

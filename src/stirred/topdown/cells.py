@@ -73,7 +73,7 @@ class Query:
             where = table.ndim - 1 + axis
             if coarsening.size == 1:
                 out = out.sum(axis=where, keepdims=True)
-            elif coarsening.size < coarsening.groups.size:
+            elif not np.array_equal(coarsening.groups, np.arange(coarsening.groups.size)):
                 parts = [
                     out.take(np.flatnonzero(coarsening.groups == g), axis=where).sum(axis=where)
                     for g in range(coarsening.size)
@@ -102,6 +102,14 @@ class Cells:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        for name in (*schema.names, *(r.name for r in schema.recodes)):
+            if name in (TOTAL, DETAILED) or "*" in name or name != name.strip():
+                raise InputError(
+                    f"an attribute or recode cannot be named {name!r}",
+                    field="schema",
+                    expected=f"names other than {TOTAL} and {DETAILED}, without * and outer spaces",
+                    hint="Rename the column.",
+                )
         levels: list[tuple[Level, ...]] = []
         for attribute in schema.attributes:
             if not attribute.levels:

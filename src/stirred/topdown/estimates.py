@@ -13,6 +13,7 @@ from stirred.data.spine import Spine
 from stirred.data.table import require_columns
 from stirred.errors import InputError
 from stirred.interchange import as_polars
+from stirred.spec.schema import Level
 from stirred.topdown.cells import Cells, Query
 
 if TYPE_CHECKING:
@@ -59,11 +60,16 @@ class Estimates:
         names = frame.get_column(area).cast(pl.String)
         codes = names.unique().sort().to_list()
         asked = self.cells.query(query)
-        own = self.levels[-1].grouped(asked.groups, asked.size)
+        own = self.levels[-1]
         position = {code: i for i, code in enumerate(codes)}
-        counts = np.zeros((len(codes), asked.size), dtype=np.int64)
-        np.add.at(counts, np.array([position[name] for name in names], dtype=np.int64), own[leaves])
-        return counts_frame(area, codes, asked, {"count": counts})
+        area_of = np.full(own.nodes, -1, dtype=np.int64)
+        area_of[leaves] = [position[name] for name in names]
+        areas = area_of[own.rows()]
+        inside = areas >= 0
+        summed = Histogram.of_counts(
+            areas[inside], own.cells[inside], own.counts[inside], len(codes), own.width
+        )
+        return counts_frame(area, codes, asked, {"count": summed.grouped(asked.groups, asked.size)})
 
     def microdata(self) -> pl.DataFrame:
         """One row a record, in the order of leaves and cells: the order says nothing about the input."""
@@ -75,25 +81,38 @@ class Estimates:
         columns = [codes.gather(pl.Series(np.repeat(leaves.rows(), repeat)))]
         coordinates = np.unravel_index(np.repeat(leaves.cells, repeat), self.cells.shape)
         for name, levels, index in zip(self.cells.names, self.cells.levels, coordinates, strict=True):
-            whole = all(isinstance(level, int) for level in levels)
-            labels = pl.Series(name, levels if whole else [str(x) for x in levels])
-            columns.append(labels.gather(pl.Series(index)))
+            columns.append(_labels(levels).alias(name).gather(pl.Series(index)))
         return pl.DataFrame(columns)
 
 
 def counts_frame(
     level: str, codes: Sequence[str], query: Query, columns: dict[str, NDArray[np.int64]]
 ) -> pl.DataFrame:
-    """Tables (nodes, counts) as rows: the node's code, the query's parts, the values."""
+    """Tables (nodes, counts) as rows: the node's code, the query's parts, the values.
+
+    A column of values gets an underscore where a part already has its name.
+    """
     import polars as pl
 
     labels = query.labels()
     out = {level: pl.Series(codes, dtype=pl.String).gather(np.repeat(np.arange(len(codes)), len(labels)))}
     for i, part in enumerate(query.parts):
-        values = [label[i] for label in labels]
-        whole = all(isinstance(value, int) for value in values)
-        out[part] = pl.Series((values if whole else [str(v) for v in values]) * len(codes))
-    return pl.DataFrame(out | {name: table.reshape(-1) for name, table in columns.items()})
+        values = _labels([label[i] for label in labels])
+        out[part] = values.gather(np.tile(np.arange(len(labels)), len(codes)))
+    for name, table in columns.items():
+        free = name
+        while free in out:
+            free += "_"
+        out[free] = pl.Series(table.reshape(-1))
+    return pl.DataFrame(out)
+
+
+def _labels(levels: Sequence[Level]) -> pl.Series:
+    """Levels as they are written in the schema: whole numbers, or else text."""
+    import polars as pl
+
+    whole = all(isinstance(level, int) for level in levels)
+    return pl.Series(levels) if whole else pl.Series([str(level) for level in levels])
 
 
 def _depth(spine: Spine, level: str) -> int:

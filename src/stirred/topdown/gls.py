@@ -7,7 +7,9 @@ A node without siblings has the content of its parent and is not measured itself
 Guaranteed: up to rounding errors, ``estimate`` is the minimiser of the sum of w_vq |y_vq - Q_q x_v|^2 over
 all trees of real cells whose children sum to their parents, that is, the best linear unbiased estimate of
 every cell and every query from *all* measurements, and the standard errors are exactly those of that
-estimate in this model. Nothing is rounded, and no sign, invariant or structural zero is imposed.
+estimate in this model. Nothing is rounded, and no sign, invariant or structural zero is imposed. Rounding
+errors grow with the spread of the precisions: relative to the largest cell they are about 1e-14 times the
+ratio of the largest variance to the smallest, which is about 1e4 in the settings of the 2020 Census.
 
 Bottom-up, the linear term of a node is t_v = sum of w Q'y, plus W^-1 times the sum of its children's
 estimates where there are children (W the sum of their covariances), and its estimate is U_v^-1 t_v. Top-down,
@@ -16,8 +18,8 @@ U_c^-1 (t_c + r). All maps belong to the algebra that the queries generate (``al
 
 Complexity: with p plain attributes and a core of d levels, time O(nodes x K x d) times the factor
 (1 + 1/size) of every plain attribute, and for the maps O(classes of nodes x 2^p d^3). Memory: the inner
-levels densely (two tables), the leaf level in chunks. A query is summed to what it asks for beforehand, so
-that ``query(level, "total")`` costs little more than reading the measurements.
+levels densely (two tables, three in the top-down pass), the leaf level in chunks. A query is summed to what
+it asks for beforehand, so that ``query(level, "total")`` costs little more than reading the measurements.
 
 References: R. Cumings-Menon et al. on the two-pass estimator for the noisy measurement files of the 2020
 Census, arXiv:2404.13164; the BlueDown work, arXiv:2603.10099.

@@ -138,8 +138,6 @@ class Measurements:
     @classmethod
     def read(cls, design: Design, folder: Path) -> Measurements:
         """Measurements from their files; refused where they were made for another design."""
-        import pyarrow.parquet as pq
-
         for level in range(design.spine.depth):
             path = _path(folder, design, level)
             if not path.is_file():
@@ -149,14 +147,7 @@ class Measurements:
                     expected="one Parquet file for every level",
                     hint="Name the folder that the measurements were written to.",
                 )
-            metadata = pq.read_schema(path).metadata or {}
-            if metadata.get(b"stirred.design", b"").decode() != design.digest:
-                raise InputError(
-                    "the measurements were made for another design",
-                    field="measurements",
-                    expected="the same schema, geography and budget",
-                    hint="Use the plan that they were made with.",
-                )
+            _check_file(design, level, path)
         return cls(design, lambda level, number: _read_chunk(design, level, number, folder))
 
 
@@ -165,8 +156,10 @@ def measure(
 ) -> Measurements:
     """Answer and noise every query of every node; into files if a folder is given, else in memory.
 
-    Every chunk has a random stream of its own: the result does not depend on the number of threads.
+    Every chunk has a random stream of its own: the result does not depend on the number of threads. Every
+    call takes a new stream from the source: noise is never used twice.
     """
+    source = source.spawn()
     kept: dict[tuple[int, int], Chunk] = {}
     for level in range(design.spine.depth):
         ranges = design.chunks(level)
@@ -284,6 +277,38 @@ def _rows(design: Design, chunk: Chunk, schema: Any) -> Any:
             )
         )
     return pa.concat_tables(parts)
+
+
+def _check_file(design: Design, level: int, path: Path) -> None:
+    """Refuse a file that is damaged, of another design, or cut into other chunks."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        raise InputError(
+            f"the measurements of level {design.spine.levels[level]} cannot be read",
+            field="measurements",
+            expected="a well-formed Parquet file",
+            hint="Copy the file again from where it was written.",
+        ) from None
+    if (found.metadata or {}).get(b"stirred.design", b"").decode() != design.digest:
+        raise InputError(
+            "the measurements were made for another design",
+            field="measurements",
+            expected="the same schema, geography and budget",
+            hint="Use the plan that they were made with.",
+        )
+    queries = len(design.queries(level))
+    expected = [(stop - start) * queries for start, stop in design.chunks(level)]
+    if [found.row_group(i).num_rows for i in range(found.num_row_groups)] != expected:
+        raise InputError(
+            f"the measurements of level {design.spine.levels[level]} are cut into other chunks",
+            field="measurements",
+            expected="the file as it was written, by this version",
+            hint="Use the original file; do not sort, filter or rewrite it.",
+        )
 
 
 def _read_chunk(design: Design, level: int, number: int, folder: Path) -> Chunk:

@@ -40,7 +40,7 @@ from stirred.spec.unit import change_unit
 from stirred.topdown.accuracy import accuracy
 from stirred.topdown.bounds import Bounds
 from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
+from stirred.topdown.cells import Cells, Query
 from stirred.topdown.constraint import EqualTo, Invariant, as_constraints
 from stirred.topdown.estimates import Estimates
 from stirred.topdown.estimation import Settings, estimate
@@ -145,6 +145,14 @@ class TopDown:
                 level_number(self.spine, level)
                 for name in itertools.chain(*passes):
                     self.units[universe.unit].query(name)
+        for release in self.earlier:
+            if release.estimates.spine.table().rows() != self.spine.table().rows():
+                raise InputError(
+                    f"the release {release.name} has another geography",
+                    field="earlier",
+                    expected="the same spine in both releases",
+                    hint="Tabulate the earlier release on this geography first.",
+                )
         for declared in self.constraints:
             if isinstance(declared, Invariant):
                 if declared.count.unit not in self.units:
@@ -189,18 +197,22 @@ class TopDown:
         for cells in self.units.values():
             attributes |= {a.name: a for a in cells.schema.attributes}
         units = ", ".join(unit.replace("_", " ") for unit in self.units)
+        kept = " that keep every declared bound and structural zero" if self._bounded() else ""
         recodes = {r.name: r for cells in self.units.values() for r in cells.schema.recodes}
         return Domain(
             name="X",
             stage=self.stage,
             structure="multiset",
-            meaning=f"all possible files of {units} records on a public geography",
+            meaning=f"all possible files of {units} records on a public geography" + kept,
             record_schema=Schema(
                 attributes=tuple(attributes.values()),
                 recodes=tuple(recodes.values()),
                 nesting=tuple(itertools.pairwise(reversed(self.spine.levels))),
             ),
         )
+
+    def _bounded(self) -> bool:
+        return any(not isinstance(c, Invariant | EqualTo) for c in self.constraints)
 
     def counts(self, data: object) -> dict[str, tuple[Histogram, ...]]:
         """Count the records of every unit by node and cell; refused where one lies outside."""
@@ -224,11 +236,17 @@ class TopDown:
         """The values of the declared invariants: public, and all that estimation learns besides noise."""
         return invariant_values(self.constraints, self.units, self.spine, counts)
 
-    def bounds(self, invariants: Mapping[str, NDArray[np.int64]]) -> dict[str, Bounds]:
-        """The numeric constraints of every universe; refused where they cannot hold."""
+    def bounds(
+        self, invariants: Mapping[str, NDArray[np.int64]], *, with_earlier: bool = True
+    ) -> dict[str, Bounds]:
+        """The numeric constraints of every universe; refused where they cannot hold.
+
+        The data need not equal an earlier release, which has noise: they are checked without it.
+        """
         values = dict(invariants) | self._published()
+        declared = [c for c in self.constraints if with_earlier or not isinstance(c, EqualTo)]
         return {
-            u.unit: Bounds(self.units[u.unit], self.spine, u.unit, self.constraints, values, self.units)
+            u.unit: Bounds(self.units[u.unit], self.spine, u.unit, declared, values, self.units)
             for u in self.universes
         }
 
@@ -247,12 +265,11 @@ class TopDown:
                     hint="Hand the earlier release over, with its specification.",
                 )
             tables = known[declared.release].estimates
-            if declared.unit != tables.unit:
-                continue
-            query = tables.cells.query(declared.query)
-            depth = level_number(tables.spine, declared.level)
-            key = earlier_key(declared.release, declared.level, query.name)
-            out[key] = tables.levels[depth].grouped(query.groups, query.size)
+            if declared.unit == tables.unit:
+                own = self.units[declared.unit].query(declared.query)
+                out[earlier_key(declared.release, declared.level, own.name)] = _published_table(
+                    tables, declared.level, own
+                )
         return out
 
     def measure(
@@ -299,8 +316,9 @@ class TopDown:
         source = RandomSource() if random is None else random.spawn()
         counts = self.counts(data)
         invariants = self.invariants(counts)
-        for unit, limits in self.bounds(invariants).items():
+        for unit, limits in self.bounds(invariants, with_earlier=False).items():
             limits.check(counts[unit])
+        self.bounds(invariants)
         measurements = self.measure(counts, source, folder)
         made = self.finish(measurements, invariants, progress)
         diagnostics = {
@@ -315,3 +333,21 @@ class TopDown:
             publishable=source.publishable,
             reason=reason,
         )
+
+
+def _published_table(earlier: Estimates, level: str, query: Query) -> NDArray[np.int64]:
+    """The counts of an earlier release in the order of our own query."""
+    theirs = earlier.cells.query(" * ".join(query.parts) if query.parts else "total")
+    places = [theirs.parts.index(part) for part in query.parts]
+    position = {tuple(str(label[i]) for i in places): n for n, label in enumerate(theirs.labels())}
+    wanted = [tuple(map(str, label)) for label in query.labels()]
+    if sorted(position) != sorted(wanted):
+        raise InputError(
+            f"the earlier release has other levels of {query.name}",
+            field="constraints.equal_to.query",
+            expected="the same levels in both schemas",
+            hint="Declare a recode with the earlier levels.",
+        )
+    depth = level_number(earlier.spine, level)
+    counts = earlier.levels[depth].grouped(theirs.groups, theirs.size)
+    return counts[:, [position[label] for label in wanted]]

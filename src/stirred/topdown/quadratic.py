@@ -191,36 +191,46 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     rows = np.ascontiguousarray(programme.rows[:, turn] / norms[:, None])
     low, high = programme.low / norms, programme.high / norms
     forms = [] if structure is not None else programme.matrices()
-    curvature = _curvature(programme, forms)
+    scales, stiffness = _scales(programme, forms)
     z = np.minimum(np.repeat(parent[None, :] / children, children, axis=0), upper)
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
     v = np.zeros_like(s)
     counts = np.bincount(programme.kinds, minlength=len(programme.forms))
     gram = np.eye(cells) + rows.T @ rows if structure is None else None
-    rho, changed, step = curvature, 0, 0
-    factors: tuple[Any, ...] | None = None
-    primal = dual = math.inf
-    while step < MOST_STEPS:
+
+    def advance(rho: float, factors: tuple[Any, ...], steps: int, relax: float) -> tuple[float, float]:
+        rhos = rho * scales[programme.kinds]
         if structure is not None:
-            if factors is None:
-                form, core_rows = programme.forms[0], structure.core_rows / norms[:, None]
-                assert isinstance(form, Form)
-                factors = (structure.inverse(form.coefficients, core_rows, rho),)
-            primal, moved = structured_steps(
+            return structured_steps(
                 factors[0], structure.plan, structure.sets, linear, parent, has_parent,
-                upper, rows, low, high, z, u, s, v, rho, STEPS, RELAX,
+                upper, rows, low, high, z, u, s, v, rhos, steps, relax,
             )  # fmt: skip
-        else:
-            if factors is None:
-                factors = _factors(forms, gram, counts, rho)
-            primal, moved = dense_steps(
-                factors[0], factors[1], programme.kinds, linear, parent, has_parent,
-                upper, rows, low, high, z, u, s, v, rho, STEPS, RELAX,
-            )  # fmt: skip
+        return dense_steps(
+            factors[0], factors[1], programme.kinds, linear, parent, has_parent,
+            upper, rows, low, high, z, u, s, v, rhos, steps, relax,
+        )  # fmt: skip
+
+    def factored(rho: float) -> tuple[Any, ...]:
+        if structure is None:
+            return _factors(forms, gram, counts, rho * scales)
+        form, core_rows = programme.forms[0], structure.core_rows / norms[:, None]
+        assert isinstance(form, Form)
+        return (structure.inverse(form.coefficients, core_rows, rho * float(scales[0])),)
+
+    if WARM:
+        advance(WARM, factored(WARM), 1, 1.0)
+        u[:] = 0.0
+        v[:] = 0.0
+    rho, changed, step = START, 0, 0
+    factors: tuple[Any, ...] | None = None
+    while step < MOST_STEPS:
+        if factors is None:
+            factors = factored(rho)
+        primal, moved = advance(rho, factors, STEPS, RELAX)
         step += STEPS
-        dual = rho * moved / curvature
-        if primal <= tolerance and dual <= tolerance:
+        dual = rho * moved
+        if primal <= tolerance and dual * max(1.0, stiffness / STIFF) <= tolerance:
             back = np.empty_like(turn)
             back[turn] = np.arange(cells)
             return Solution(z[:, back], step, primal, dual, method)
@@ -233,25 +243,40 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     return None
 
 
-def _curvature(programme: Programme, forms: list[NDArray[np.float64]]) -> float:
-    """The mean diagonal of H: the unit of rho and of dual residuals."""
-    if forms:
-        mean = float(np.mean([np.trace(form) for form in forms])) / programme.cells.size
-    else:
-        form = programme.forms[0]
-        assert isinstance(form, Form)
-        mean = float(np.trace(form.coefficients.sum(axis=0))) / form.algebra.width
-    return max(mean, 1e-12)
+START, WARM, STIFF = 1.0, 0.0, 1e300
+
+
+def _scales(
+    programme: Programme, matrices: list[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], float]:
+    """The mean diagonal of every kind's H, the unit of its rho, and how far that is above the least weight."""
+    means, least = [], []
+    for kind, form in enumerate(programme.forms):
+        if matrices:
+            mean = float(np.trace(matrices[kind])) / programme.cells.size
+        else:
+            assert isinstance(form, Form)
+            mean = float(np.trace(form.coefficients.sum(axis=0))) / form.algebra.width
+        means.append(mean)
+        least.append(min(form.weights.values(), default=mean) if isinstance(form, Form) and form.weights else mean)
+    scales = np.array(means)
+    known = scales > 0
+    scales[~known] = scales[known].mean() if known.any() else 1.0
+    ratios = [m / l for m, l in zip(means, least, strict=True) if l > 0]
+    return scales, max(ratios, default=1.0)
 
 
 def _factors(
-    forms: list[NDArray[np.float64]], gram: NDArray[np.float64] | None, counts: NDArray[np.int64], rho: float
+    forms: list[NDArray[np.float64]],
+    gram: NDArray[np.float64] | None,
+    counts: NDArray[np.int64],
+    rhos: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     assert gram is not None
-    inverses = np.stack([np.linalg.inv(form + rho * gram) for form in forms])
+    inverses = np.stack([np.linalg.inv(form + rho * gram) for form, rho in zip(forms, rhos, strict=True)])
     if len(forms) == 1:
         return inverses, np.zeros((1, 1))
-    return inverses, np.linalg.inv((counts[:, None, None] * inverses).sum(axis=0))
+    return inverses, np.linalg.inv(np.tensordot(counts.astype(np.float64), inverses, 1))
 
 
 def unsolved() -> Refusal:

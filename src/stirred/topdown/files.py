@@ -1,0 +1,169 @@
+"""Run a plan into a folder: ``public/`` is what may be published, ``internal/`` compares with the truth.
+
+The folder appears complete or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stirred.errors import InputError, NotComputable
+from stirred.noise import Source
+from stirred.spec.protocol import Release
+from stirred.spec.specification import Specification
+from stirred.topdown.estimates import Estimates
+from stirred.topdown.gls import Gls
+from stirred.topdown.mechanism import Progress, TopDown
+from stirred.topdown.plan import Plan, TablePlan
+
+
+@dataclass(frozen=True)
+class Made:
+    """Where the products of a run are, and what they promise."""
+
+    folder: Path
+    files: tuple[str, ...]
+    specification: Specification
+    publishable: bool
+
+
+def run_plan(
+    path: Path, output: Path, random: Source | None = None, progress: Progress | None = None
+) -> Made:
+    """Read a plan, run it, and write its products.
+
+    Without a test seed: microdata, tables with confidence intervals, noisy measurements, the specification
+    and the budget in ``public/``, accuracy in ``internal/``. With one, everything goes to ``internal/``.
+    """
+    plan = Plan.load(path)
+    with _whole_folder(output) as folder:
+        mechanism = plan.mechanism(path.parent)
+        _require_tables(plan, mechanism)
+        public = folder / ("public" if random is None or random.publishable else "internal")
+        (folder / "internal").mkdir()
+        public.mkdir(exist_ok=True)
+        made = mechanism.release(plan.data(path.parent), random, public / "measurements", progress)
+        _write_products(plan, mechanism, made, public)
+        for unit, accuracy in made.diagnostics.items():
+            accuracy.to_polars().write_csv(folder / "internal" / f"accuracy-{unit}.csv")
+        effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
+        _write_json(folder / "internal" / "estimation.json", effort)
+        notice = {
+            "schema_version": 1,
+            "type": "topdown",
+            "publishable": made.publishable,
+            "reason": made.reason,
+        }
+        _write_json(folder / "manifest.json", notice)
+    files = sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file())
+    return Made(output, tuple(files), made.specification, made.publishable)
+
+
+@contextmanager
+def _whole_folder(output: Path) -> Iterator[Path]:
+    if output.exists():
+        raise InputError(
+            f"the folder {output.name} exists already",
+            field="output",
+            expected="a folder that does not exist yet",
+            hint="Choose another name; nothing is overwritten.",
+        )
+    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        temporary.rename(output)
+    except OSError as error:
+        raise InputError(
+            f"the output could not be written ({error.strerror})",
+            field="output",
+            expected="a folder with room and permission to write",
+            hint="Nothing was left half-written; run again.",
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _require_tables(plan: Plan, mechanism: TopDown) -> None:
+    """Refuse a table of an unknown unit, level or query before anything is drawn."""
+    for table in plan.tables:
+        if table.unit not in mechanism.designs:
+            raise InputError(
+                f"a table asks for {table.unit}, which is not measured",
+                field="tables.unit",
+                expected="one of " + ", ".join(mechanism.designs),
+                hint="Correct the unit, or give it a budget.",
+            )
+        if table.level not in mechanism.spine.levels:
+            raise InputError(
+                f"a table asks for the level {table.level}",
+                field="tables.level",
+                expected="one of " + ", ".join(mechanism.spine.levels),
+                hint="Correct the level.",
+            )
+        mechanism.units[table.unit].query(table.query)
+
+
+def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path) -> None:
+    (public / "specification.json").write_text(made.specification.to_json(), encoding="utf-8")
+    _write_json(public / "constraints.json", [c.sentence() for c in mechanism.constraints])
+    for universe in mechanism.universes:
+        unit = universe.unit
+        made.products[unit].microdata().write_parquet(public / f"{unit}.parquet")
+        universe.allocation.to_polars().write_csv(public / f"budget-{unit}.csv")
+        tables = [table for table in plan.tables if table.unit == unit]
+        if tables:
+            (public / "tables").mkdir(exist_ok=True)
+            _write_tables(tables, made.products[unit], made.products["measurements"][unit], public / "tables")
+
+
+def _write_tables(tables: list[TablePlan], estimates: Estimates, measurements: Any, folder: Path) -> None:
+    """Protected counts beside the best linear estimate with its 95% interval."""
+    try:
+        gls = Gls(measurements)
+    except NotComputable:
+        gls = None
+    for table in tables:
+        frame = estimates.table(table.level, table.query)
+        if gls is not None:
+            frame = frame.with_columns(
+                **_intervals(gls, estimates.spine.levels.index(table.level), table.query)
+            )
+        name = (
+            f"{table.unit}-{table.level}-{table.query.replace(' * ', '-').replace('*', '-').replace(' ', '')}"
+        )
+        frame.write_csv(folder / f"{name}.csv")
+
+
+def _intervals(gls: Gls, level: int, query: str) -> dict[str, Any]:
+    """Columns of the unconstrained estimate, its standard error and its 95% interval."""
+    import polars as pl
+
+    estimate, error = gls.query(level, query)
+    low, high = gls.interval(level, query)
+    columns = {"estimate": estimate, "standard_error": error, "low_95": low, "high_95": high}
+    return {name: pl.Series(values.reshape(-1)).round(4) for name, values in columns.items()}
+
+
+def _effort(levels: Any) -> dict[str, Any]:
+    return {
+        level: {
+            "families": effort.families,
+            "solvers": dict(effort.methods),
+            "rounding": dict(effort.rounding),
+            "most_steps": effort.steps,
+            "largest_gap": effort.gap,
+        }
+        for level, effort in levels.items()
+    }
+
+
+def _write_json(path: Path, body: Any) -> None:
+    path.write_text(json.dumps(body, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

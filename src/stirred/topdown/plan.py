@@ -1,0 +1,206 @@
+"""A plan for TopDown: geography, units with their files and budgets, constraints, tables to publish.
+
+Written in YAML or JSON. Numbers with a decimal point are read exactly, as decimals and not as floats. Paths
+are relative to the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from stirred.data.spine import Spine
+from stirred.data.table import read_table, require_columns
+from stirred.errors import InputError
+from stirred.spec.block import Block
+from stirred.spec.domain import Stage
+from stirred.spec.schema import Schema
+from stirred.topdown.budget import Allocation
+from stirred.topdown.cells import Cells
+from stirred.topdown.constraint import Constraint, as_constraints
+from stirred.topdown.estimation import Settings
+from stirred.topdown.mechanism import TopDown, Universe
+from stirred.topdown.presets import Preset, preset
+
+
+class Geography(Block):
+    """The public list of leaves: columns of codes, or one column of codes and the length of each prefix."""
+
+    file: str
+    levels: tuple[str, ...] | None = None
+    code: str | None = None
+    prefixes: dict[str, int] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.levels is None) == (self.prefixes is None) or (self.prefixes is None) != (self.code is None):
+            raise ValueError("either levels (columns), or code and prefixes")
+        return self
+
+    def spine(self, folder: Path) -> Spine:
+        """Read the geography and build the tree."""
+        frame = read_table(folder / self.file, "geography.file")
+        if self.levels is not None:
+            return Spine.from_columns(frame, self.levels)
+        assert self.code is not None
+        assert self.prefixes is not None
+        require_columns(frame, (self.code,), "geography.code")
+        codes = frame.get_column(self.code)
+        if codes.dtype.is_numeric():
+            raise InputError(
+                "the codes of the geography are numbers",
+                field="geography.code",
+                expected="text, with leading zeros",
+                hint="Write the codes as text.",
+            )
+        return Spine.from_prefixes(codes.to_list(), self.prefixes)
+
+
+class BudgetPlan(Block):
+    """A zCDP budget: the total, shares of the levels, shares of the queries (for all levels or for each)."""
+
+    rho_squared: str | int
+    levels: dict[str, str | int]
+    queries: dict[str, Any]
+    change: Literal["replace-one", "add-remove"] = "replace-one"
+
+
+class UnitPlan(Block):
+    """One kind of record: its file, and a preset, or a schema and (where it is measured) a budget."""
+
+    file: str
+    preset: str | None = None
+    schema_: Schema | None = Field(default=None, alias="schema")
+    budget: BudgetPlan | None = None
+    passes: dict[str, tuple[tuple[str, ...], ...]] = Field(default_factory=dict)
+    rounding_chain: tuple[str, ...] = ("total", "detailed")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.preset is None) == (self.schema_ is None):
+            raise ValueError("either a preset or a schema")
+        if self.preset is not None and self.budget is not None:
+            raise ValueError("a preset, which has its own budget, or a schema with a budget")
+        return self
+
+    @property
+    def measured(self) -> bool:
+        """Whether the unit is measured, or only counted by invariants."""
+        return self.preset is not None or self.budget is not None
+
+
+class TablePlan(Block):
+    """A table to publish: a query of a unit at a level."""
+
+    unit: str = "person"
+    level: str
+    query: str = "total"
+
+
+class Plan(Block):
+    """Everything that a run of TopDown needs; ``constraints`` defaults to those of the presets."""
+
+    geography: Geography
+    units: dict[str, UnitPlan]
+    constraints: tuple[Constraint, ...] | None = None
+    estimator: Literal["multipass", "gls"] = "multipass"
+    tables: tuple[TablePlan, ...] = ()
+    stage: Stage = Stage.EDITED_FILE
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a plan from a YAML or JSON file."""
+        return cls.read(read_yaml(path))
+
+    def presets(self) -> dict[str, Preset]:
+        """The presets that the plan names, by unit."""
+        return {name: preset(unit.preset) for name, unit in self.units.items() if unit.preset is not None}
+
+    def mechanism(self, folder: Path) -> TopDown:
+        """The mechanism that the plan describes; reads the geography, no data."""
+        spine = self.geography.spine(folder)
+        presets = self.presets()
+        universes, counted = [], {}
+        for name, unit in self.units.items():
+            if name in presets:
+                universes.append(self._from_preset(name, presets[name], spine))
+            elif unit.measured:
+                universes.append(self._from_budget(name, unit))
+            else:
+                assert unit.schema_ is not None
+                counted[name] = unit.schema_
+        constraints = self.constraints
+        if constraints is None:
+            plain = [c for p in presets.values() for c in p.constraints]
+            constraints = tuple(dict.fromkeys(as_constraints(plain)))
+        return TopDown(spine, universes, constraints, counted, stage=self.stage)
+
+    def _from_preset(self, name: str, chosen: Preset, spine: Spine) -> Universe:
+        if chosen.universe != name:
+            raise InputError(
+                f"the preset {chosen.name} is for {chosen.universe} records",
+                field=f"units.{name}.preset",
+                expected=f"a unit with the name {chosen.universe}",
+                hint="Name the unit as the preset does.",
+            )
+        allocation = chosen.allocation
+        if tuple(allocation.levels) != spine.levels:
+            allocation = allocation.renormalised(spine.levels)
+        settings = Settings(
+            passes={level: p for level, p in chosen.passes.items() if level in spine.levels},
+            chain=chosen.rounding_chain,
+            estimator=self.estimator,
+        )
+        return Universe(name, chosen.schema, allocation, settings)
+
+    def _from_budget(self, name: str, unit: UnitPlan) -> Universe:
+        assert unit.schema_ is not None
+        assert unit.budget is not None
+        budget = unit.budget
+        allocation = Allocation.of(
+            Cells(unit.schema_), budget.rho_squared, budget.levels, budget.queries, change=budget.change
+        )
+        settings = Settings(passes=unit.passes, chain=unit.rounding_chain, estimator=self.estimator)
+        return Universe(name, unit.schema_, allocation, settings)
+
+    def data(self, folder: Path) -> Mapping[str, object]:
+        """The confidential tables."""
+        return {
+            name: read_table(folder / unit.file, f"units.{name}.file") for name, unit in self.units.items()
+        }
+
+
+def read_yaml(path: Path) -> Any:
+    """A YAML or JSON file, with decimals kept as text so that they stay exact."""
+    import yaml
+
+    class Exact(yaml.SafeLoader):
+        """Safe, and without floats."""
+
+    Exact.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":float")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        raise InputError(
+            f"the plan {path.name} could not be read",
+            field="plan",
+            expected="a YAML or JSON file",
+            hint="Check the path.",
+        ) from None
+    try:
+        return yaml.load(text, Loader=Exact)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise InputError(
+            f"the plan {path.name} is not well-formed{where}",
+            field="plan",
+            expected="YAML or JSON",
+            hint="Check indentation and quotes.",
+        ) from None

@@ -1,0 +1,68 @@
+"""``stirred topdown run`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.tiny_plan import PLAN, write_plan
+from typer.testing import CliRunner
+
+from stirred.cli.app import app
+
+runner = CliRunner()
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = runner.invoke(app, ["topdown", "run", *arguments], env={"COLUMNS": "100"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_run_and_its_json(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path)
+    code, out, err = run(str(plan), "--output", str(tmp_path / "out"), "--json")
+    assert code == 0, err
+    assert err == ""
+    body = json.loads(out)
+    assert list(body) == ["schema_version", "folder", "files", "guarantee", "publishable"]
+    assert body["publishable"] is True
+    assert "ρ² = 2.8334" in body["guarantee"]
+    assert (tmp_path / "out" / "public" / "person.parquet").is_file()
+
+
+def test_run_prints_the_card(tmp_path: Path) -> None:
+    code, out, _ = run(str(write_plan(tmp_path)), "--output", str(tmp_path / "out"))
+    assert code == 0
+    assert "What is published exactly?" in out
+    assert "public/" in out
+
+
+def test_dry_run_reads_no_data(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path)
+    for name in ("persons", "units", "quarters"):
+        (tmp_path / f"{name}.parquet").unlink()
+    code, out, _ = run(str(plan), "--dry-run")
+    assert code == 0
+    assert "the number of persons in each county is exact" in out
+    assert "sex * age" in out
+    code, out, _ = run(str(plan), "--dry-run", "--json")
+    body = json.loads(out)
+    assert body["budgets"]["person"]["rho_squared"] == "5/2"
+    assert len(body["constraints"]) == 5
+
+
+def test_without_output_is_a_wrong_call(tmp_path: Path) -> None:
+    code, _, err = run(str(write_plan(tmp_path)))
+    assert code == 2
+    assert "--output" in err
+
+
+def test_errors_name_the_field_and_no_value(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path, PLAN.replace("levels: [f, m]", "levels: [f, x]"))
+    code, _, err = run(str(plan), "--output", str(tmp_path / "out"))
+    assert code == 2
+    assert "sex" in err
+    assert not (tmp_path / "out").exists()
+    code, out, _ = run(str(tmp_path / "no.yaml"), "--output", str(tmp_path / "out"), "--json")
+    assert code == 2
+    assert json.loads(out)["error"]["field"] == "plan"

@@ -1,0 +1,160 @@
+"""Reference solutions of the quadratic programme of a family, by interior-point solvers, in residual form.
+
+Variables are the table and the residuals of every query; the objective is the sum of weighted squared
+residuals, constant included, so that a relative error of it means something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from stirred.topdown.cells import Cells
+from stirred.topdown.quadratic import Programme
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Least squares: for each child the weights of queries and their noisy answers."""
+
+    cells: Cells
+    support: np.ndarray
+    weights: Sequence[Mapping[str, float]]
+    answers: Sequence[Mapping[str, np.ndarray]]
+
+    def linear(self) -> np.ndarray:
+        out = np.zeros((len(self.weights), self.support.size))
+        for c, (weights, answers) in enumerate(zip(self.weights, self.answers, strict=True)):
+            for name, weight in weights.items():
+                out[c] += weight * answers[name][self.cells.query(name).groups[self.support]]
+        return out
+
+    def value(self, x: np.ndarray) -> float:
+        """The sum of weighted squared residuals, halved."""
+        total = 0.0
+        for c, (weights, answers) in enumerate(zip(self.weights, self.answers, strict=True)):
+            for name, weight in weights.items():
+                query = self.cells.query(name)
+                sums = np.bincount(query.groups[self.support], weights=x[c], minlength=query.size)
+                total += 0.5 * weight * float(((sums - answers[name]) ** 2).sum())
+        return total
+
+
+@dataclass
+class Rows:
+    """Linear constraints, collected: low <= A v <= high."""
+
+    parts: list[Any] = field(default_factory=list)
+    low: list[np.ndarray] = field(default_factory=list)
+    high: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, matrix: Any, low: np.ndarray, high: np.ndarray) -> None:
+        self.parts.append(sp.csr_matrix(matrix))
+        self.low.append(np.asarray(low, dtype=float).reshape(-1))
+        self.high.append(np.asarray(high, dtype=float).reshape(-1))
+
+
+def oracle(fit: Fit, programme: Programme, solver: Literal["clarabel", "piqp"] = "clarabel") -> np.ndarray:
+    """The optimal table of a programme whose objective is the fit."""
+    children, width = programme.shape
+    residuals, weights, targets = [], [], []
+    for c in range(children):
+        for name, weight in fit.weights[c].items():
+            query = fit.cells.query(name)
+            groups = query.groups[fit.support]
+            residuals.append(
+                sp.csr_matrix(
+                    (np.ones(width), (groups, c * width + np.arange(width))),
+                    shape=(query.size, children * width),
+                )
+            )
+            weights.append(np.full(query.size, weight))
+            targets.append(fit.answers[c][name])
+    count = sum(part.shape[0] for part in residuals)
+    size = children * width
+    rows = Rows()
+    if residuals:
+        goal = np.concatenate(targets)
+        rows.add(sp.hstack([sp.vstack(residuals), -sp.identity(count)]), goal, goal)
+    pad = sp.csr_matrix((size, count))
+    rows.add(sp.hstack([sp.identity(size), pad]), np.zeros(size), programme.upper)
+    if programme.parent is not None:
+        sums = sp.kron(np.ones((1, children)), sp.identity(width))
+        rows.add(sp.hstack([sums, sp.csr_matrix((width, count))]), programme.parent, programme.parent)
+    if programme.rows.shape[0]:
+        own = sp.kron(sp.identity(children), sp.csr_matrix(programme.rows))
+        rows.add(sp.hstack([own, sp.csr_matrix((own.shape[0], count))]), programme.low, programme.high)
+    quadratic = sp.diags(np.concatenate([np.zeros(size), *weights]), format="csc")
+    matrix = sp.vstack(rows.parts, format="csc")
+    low, high = np.concatenate(rows.low), np.concatenate(rows.high)
+    # Counts are taken relative to a table near the answers: tolerances are then those of residuals.
+    near = np.concatenate([_near(fit, programme).reshape(-1), np.zeros(count)])
+    shift = matrix @ near
+    low, high = np.where(low <= -1e11, -np.inf, low), np.where(high >= 1e11, np.inf, high)
+    solve = _clarabel if solver == "clarabel" else _piqp
+    found = solve(quadratic, matrix, low - shift, high - shift) + near
+    return np.asarray(found[:size]).reshape(children, width)
+
+
+def _near(fit: Fit, programme: Programme) -> np.ndarray:
+    if all("detailed" in answers for answers in fit.answers):
+        return np.stack([np.maximum(answers["detailed"][fit.support], 0.0) for answers in fit.answers])
+    mean = 0.0 if programme.parent is None else np.rint(programme.parent / programme.shape[0])
+    return np.zeros(programme.shape) + mean
+
+
+def _clarabel(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    import clarabel
+
+    equal = low == high
+    above, below = ~equal & np.isfinite(high), ~equal & np.isfinite(low)
+    stacked = sp.vstack([matrix[equal], matrix[above], -matrix[below]], format="csc")
+    right = np.concatenate([high[equal], high[above], -low[below]])
+    cones = [
+        clarabel.ZeroConeT(int(equal.sum())),
+        clarabel.NonnegativeConeT(int((above.sum() + below.sum()))),
+    ]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
+        setattr(settings, name, 1e-10)
+    made = clarabel.DefaultSolver(quadratic, np.zeros(matrix.shape[1]), stacked, right, cones, settings)
+    solution = made.solve()
+    assert str(solution.status) in ("Solved", "AlmostSolved"), solution.status
+    return np.asarray(solution.x)
+
+
+def _piqp(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    import piqp
+
+    equal = low == high
+    solver = piqp.SparseSolver()
+    solver.settings.verbose = False
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-9
+    solver.setup(
+        quadratic,
+        np.zeros(matrix.shape[1]),
+        matrix[equal].tocsc(),
+        high[equal],
+        matrix[~equal].tocsc(),
+        low[~equal],
+        high[~equal],
+    )
+    status = solver.solve()
+    assert status == piqp.PIQP_SOLVED, status
+    return np.asarray(solver.result.x)
+
+
+def violation(programme: Programme, x: np.ndarray) -> float:
+    """The largest violation of a bound, a row or a parent's count."""
+    worst = max(0.0, float(-x.min()), float((x - programme.upper).max()))
+    if programme.parent is not None:
+        worst = max(worst, float(np.abs(x.sum(axis=0) - programme.parent).max()))
+    if programme.rows.shape[0]:
+        sums = x @ programme.rows.T
+        worst = max(worst, float((programme.low - sums).max()), float((sums - programme.high).max()))
+    return worst

@@ -1,0 +1,174 @@
+"""Plans: what they describe, what a run of one writes, and what is refused before anything is drawn."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+from support.tiny_plan import PLAN, write_plan
+
+from stirred.errors import InputError, StirredError
+from stirred.noise import Source, TestSource
+from stirred.spec.specification import Specification
+from stirred.topdown import Measurements, Plan, run_plan
+from stirred.topdown.plan import read_yaml
+
+
+class Unused(Source):
+    """Fails when it is asked for randomness."""
+
+    publishable = True
+
+    def __init__(self) -> None:
+        pass
+
+    def child(self, *path: int) -> Source:
+        return self
+
+    def spawn(self) -> Source:
+        return self
+
+    def words(self, count: int) -> object:  # type: ignore[override]
+        raise AssertionError("noise was drawn")
+
+    def _key_after_fork(self) -> bytes:
+        return b""
+
+
+def test_decimals_of_a_plan_are_exact(tmp_path: Path) -> None:
+    plan = Plan.load(write_plan(tmp_path))
+    mechanism = plan.mechanism(tmp_path)
+    persons, units = mechanism.universes
+    assert persons.allocation.rho_squared == Fraction(5, 2)
+    assert persons.allocation.levels["county"] == Fraction(1, 4)
+    assert units.allocation.rho_squared == Fraction(1, 3)
+    assert mechanism.guarantee().budget.amount.rational == Fraction(17, 6)
+
+
+def test_json_is_a_plan_too(tmp_path: Path) -> None:
+    path = write_plan(tmp_path)
+    other = tmp_path / "plan.json"
+    other.write_text(json.dumps(read_yaml(path)), encoding="utf-8")
+    assert Plan.load(other) == Plan.load(path)
+
+
+def test_a_run_writes_everything(tmp_path: Path) -> None:
+    made = run_plan(write_plan(tmp_path), tmp_path / "out")
+    assert made.publishable
+    assert set(made.files) == {
+        "internal/accuracy-housing_unit.csv",
+        "internal/accuracy-person.csv",
+        "internal/estimation.json",
+        "manifest.json",
+        "public/budget-housing_unit.csv",
+        "public/budget-person.csv",
+        "public/constraints.json",
+        "public/housing_unit.parquet",
+        "public/person.parquet",
+        "public/specification.json",
+        "public/tables/housing_unit-block-occupancy.csv",
+        "public/tables/person-tract-sex-age.csv",
+        *(
+            f"public/measurements/{unit}/{level}.parquet"
+            for unit in ("person", "housing_unit")
+            for level in ("0-county", "1-tract", "2-block")
+        ),
+    }
+    public = tmp_path / "out" / "public"
+    text = (public / "specification.json").read_text(encoding="utf-8")
+    assert Specification.from_json(text) == made.specification
+    persons, truth = pl.read_parquet(public / "person.parquet"), pl.read_parquet(tmp_path / "persons.parquet")
+    assert persons.height == truth.height
+    assert not persons.filter((pl.col("quarters") == 2) & (pl.col("age") == "child")).height
+    in_quarters = persons.filter(pl.col("quarters") == 2)
+    assert in_quarters["block"].unique().to_list() == ["113"]
+    units = pl.read_parquet(public / "housing_unit.parquet")["block"].value_counts().sort("block")
+    assert units.equals(pl.read_parquet(tmp_path / "units.parquet")["block"].value_counts().sort("block"))
+    table = pl.read_csv(public / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String})
+    counted = (
+        persons.with_columns(tract=pl.col("block").str.slice(0, 2)).group_by("tract", "sex", "age").len()
+    )
+    joined = table.join(counted, on=["tract", "sex", "age"], how="left").fill_null(0)
+    assert (joined["count"] == joined["len"]).all()
+    assert (table["low_95"] < table["estimate"]).all()
+    assert (table["estimate"] < table["high_95"]).all()
+
+
+def test_a_test_seed_writes_nothing_public(tmp_path: Path) -> None:
+    made = run_plan(write_plan(tmp_path), tmp_path / "out", TestSource(1))
+    assert not made.publishable
+    assert not (tmp_path / "out" / "public").exists()
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["reason"]
+
+
+def test_measurements_can_be_read_again(tmp_path: Path) -> None:
+    path = write_plan(tmp_path)
+    run_plan(path, tmp_path / "out")
+    mechanism = Plan.load(path).mechanism(tmp_path)
+    folder = tmp_path / "out" / "public" / "measurements" / "person"
+    again = Measurements.read(mechanism.designs["person"], folder)
+    assert sum(chunk.stop - chunk.start for chunk in again.level(2)) == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rho_squared: 2.5", "rho_squared: 0", "rho"),
+        ("sex * age: 3/10, detailed: 6/10", "sex * age: 3/10, detailed: 5/10", "9/10"),
+        ("sex * age: 3/10", "sex * height: 3/10", "unknown attribute"),
+        ("county: 0.25, tract: 0.25, block: 1/2", "county: 0, tract: 1/2, block: 1/2", "county"),
+        ("levels: {county: 0.25", "levels: {state: 0.25", "levels"),
+        ("tables:", "tabels:", "tabels"),
+        ("cap: 60", "cap: 2", "cannot hold together|break a constraint"),
+        ("  - {level: tract, query: sex * age}", "  - {level: village, query: sex}", "village"),
+        ("  - {level: tract, query: sex * age}", "  - {unit: group_quarters, level: tract}", "not measured"),
+        ("    file: quarters.parquet", "    file: nowhere.parquet", "nowhere.parquet"),
+        (
+            "kind: structural_zero, where: {quarters: [2]",
+            "kind: structural_zero, where: {quarters: [1]",
+            "zero",
+        ),
+        ("units:", "units: [", "not well-formed at line"),
+    ],
+)
+def test_refused_before_anything_is_drawn_or_written(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in PLAN
+    path = write_plan(tmp_path, PLAN.replace(old, new))
+    with pytest.raises(StirredError, match=said):
+        run_plan(path, tmp_path / "out", Unused())
+    assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == []
+
+
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        run_plan(write_plan(tmp_path), tmp_path / "out", Unused())
+
+
+def test_presets_bring_their_constraints(tmp_path: Path) -> None:
+    write_plan(tmp_path)
+    plan = Plan.read(
+        {
+            "geography": {"file": "blocks.parquet", "levels": ["county", "tract", "block"]},
+            "units": {"housing_unit": {"file": "units.parquet", "preset": "pl-2020-us-units"}},
+        }
+    )
+    mechanism = plan.mechanism(tmp_path)
+    assert [c.sentence() for c in mechanism.constraints] == [
+        "the number of housing units in each block is exact"
+    ]
+    assert mechanism.guarantee().budget.amount.rational == Fraction(11417641, 152349649)
+
+
+def test_geography_from_prefixes(tmp_path: Path) -> None:
+    write_plan(tmp_path)
+    from stirred.topdown.plan import Geography
+
+    spine = Geography(file="blocks.parquet", code="block", prefixes={"all": 0, "tract": 2, "block": 3}).spine(
+        tmp_path
+    )
+    assert spine.levels == ("all", "tract", "block")
+    assert [spine.size(level) for level in range(3)] == [1, 2, 8]
