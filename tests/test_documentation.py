@@ -75,7 +75,7 @@ def test_blocks_print_what_the_page_shows(
             printed = ""
         elif language == "console":
             assert body == console(body, tmp_path)
-        elif language == "json" and (saved := SAVED.match(text[block.end() :])):
+        elif language in {"json", "yaml"} and (saved := SAVED.match(text[block.end() :])):
             (tmp_path / saved[1]).write_text(body, encoding="utf-8")
 
 

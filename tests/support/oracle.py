@@ -62,9 +62,16 @@ def oracle(fit: Fit, programme: Programme, solver: Literal["clarabel", "piqp"] =
     """The optimal table of a programme whose objective is the fit."""
     children, width = programme.shape
     residuals, weights, targets = [], [], []
+    near = _near(fit, programme)
+    own = np.zeros(programme.shape)
+    pull = np.zeros(programme.shape)
     for c in range(children):
         for name, weight in fit.weights[c].items():
             query = fit.cells.query(name)
+            if name == "detailed":  # needs no residuals of its own
+                own[c] = weight
+                pull[c] = weight * (near[c] - fit.answers[c][name][fit.support])
+                continue
             groups = query.groups[fit.support]
             residuals.append(
                 sp.csr_matrix(
@@ -86,17 +93,18 @@ def oracle(fit: Fit, programme: Programme, solver: Literal["clarabel", "piqp"] =
         sums = sp.kron(np.ones((1, children)), sp.identity(width))
         rows.add(sp.hstack([sums, sp.csr_matrix((width, count))]), programme.parent, programme.parent)
     if programme.rows.shape[0]:
-        own = sp.kron(sp.identity(children), sp.csr_matrix(programme.rows))
-        rows.add(sp.hstack([own, sp.csr_matrix((own.shape[0], count))]), programme.low, programme.high)
-    quadratic = sp.diags(np.concatenate([np.zeros(size), *weights]), format="csc")
+        each = sp.kron(sp.identity(children), sp.csr_matrix(programme.rows))
+        rows.add(sp.hstack([each, sp.csr_matrix((each.shape[0], count))]), programme.low, programme.high)
+    quadratic = sp.diags(np.concatenate([own.reshape(-1), *weights]), format="csc")
     matrix = sp.vstack(rows.parts, format="csc")
     low, high = np.concatenate(rows.low), np.concatenate(rows.high)
     # Counts are taken relative to a table near the answers: tolerances are then those of residuals.
-    near = np.concatenate([_near(fit, programme).reshape(-1), np.zeros(count)])
-    shift = matrix @ near
-    low, high = np.where(low <= -1e11, -np.inf, low), np.where(high >= 1e11, np.inf, high)
+    start = np.concatenate([near.reshape(-1), np.zeros(count)])
+    linear = np.concatenate([pull.reshape(-1), np.zeros(count)])
+    shift = matrix @ start
+    low, high = np.where(low <= -1e11, -np.inf, low) - shift, np.where(high >= 1e11, np.inf, high) - shift
     solve = _clarabel if solver == "clarabel" else _piqp
-    found = solve(quadratic, matrix, low - shift, high - shift) + near
+    found = solve(quadratic, linear, matrix, low, high) + start
     return np.asarray(found[:size]).reshape(children, width)
 
 
@@ -107,7 +115,7 @@ def _near(fit: Fit, programme: Programme) -> np.ndarray:
     return np.zeros(programme.shape) + mean
 
 
-def _clarabel(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _clarabel(quadratic: Any, linear: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     import clarabel
 
     equal = low == high
@@ -122,13 +130,13 @@ def _clarabel(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) ->
     settings.verbose = False
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(settings, name, 1e-10)
-    made = clarabel.DefaultSolver(quadratic, np.zeros(matrix.shape[1]), stacked, right, cones, settings)
+    made = clarabel.DefaultSolver(quadratic, linear, stacked, right, cones, settings)
     solution = made.solve()
     assert str(solution.status) in ("Solved", "AlmostSolved"), solution.status
     return np.asarray(solution.x)
 
 
-def _piqp(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _piqp(quadratic: Any, linear: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     import piqp
 
     equal = low == high
@@ -137,7 +145,7 @@ def _piqp(quadratic: Any, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.
     solver.settings.eps_abs = solver.settings.eps_rel = 1e-9
     solver.setup(
         quadratic,
-        np.zeros(matrix.shape[1]),
+        linear,
         matrix[equal].tocsc(),
         high[equal],
         matrix[~equal].tocsc(),

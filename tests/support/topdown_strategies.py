@@ -237,3 +237,57 @@ def cases(draw: st.DrawFn, *, largest: int = 2, max_leaves: int = 9, max_attribu
             )
         )
     return Case(spine, schema, units, tuple(constraints), counted)
+
+
+def cross(seed: int) -> Case:
+    """Totals at some levels and facilities or boxes of the same groups at others: where sets matter."""
+    rng = np.random.default_rng(seed)
+    shape = [(2,), (3,), (4,), (1, 1), (2, 1), (2, 2), (1, 3)][rng.integers(7)]
+    if len(shape) == 1:
+        levels: tuple[str, ...] = ("state", "block")
+        rows = [("0", f"0{b}") for b in range(shape[0])]
+    else:
+        levels = ("state", "county", "block")
+        rows = [("0", f"0{c}", f"0{c}{b}") for c, count in enumerate(shape) for b in range(count)]
+    spine = Spine.from_columns(pl.DataFrame(rows, schema=list(levels), orient="row"), levels)
+    size = int(rng.choice([2, 3, 4, 4]))
+    labels = tuple(range(size))
+    table = rng.choice([0, 0, 0, 0, 1, 1, 2], (len(rows), size))
+    truth = histograms(table, spine)
+    declared: list[Declared] = [
+        Invariant(count=Count(unit="person", by=(level,))) for level in levels if rng.random() < 0.6
+    ]
+    units, counted = {"person": table}, {}
+    place = int(rng.integers(len(levels)))
+    if rng.random() < 0.75:
+        people = truth[place].dense(0, spine.size(place))
+        occupied = tuple(k for k in labels if rng.random() < 0.4)
+        cap = int(rng.integers(1, 4))
+        least = -(-people // cap)
+        more = np.where(np.isin(labels, occupied)[None, :], np.maximum(people, least), least + 1)
+        built = np.minimum(least + (rng.random(people.shape) < 0.25), more)
+        first = np.searchsorted(spine.ancestors(place), np.arange(spine.size(place)))
+        units["building"] = np.zeros_like(table)
+        units["building"][first] = built
+        counted["building"] = Schema.of(kind=labels)
+        declared += [
+            Invariant(count=Count(unit="building", by=(levels[place], "kind"))),
+            Facilities(
+                attribute="group",
+                level=levels[place],
+                cap=cap,
+                sources={"building": labels},
+                at_least_one=occupied,
+            ),
+        ]
+    for depth, level in enumerate(levels):
+        if rng.random() < 0.3:
+            sums = truth[depth].dense(0, spine.size(depth))
+            top = int(sums.max()) + int(rng.integers(2)) if rng.random() < 0.7 else None
+            declared.append(Edit(level=level, query="group", at_least=int(sums.min()), at_most=top))
+        if rng.random() < 0.2:
+            total = truth[depth].totals()
+            declared.append(
+                Edit(level=level, at_least=max(0, int(total.min()) - 1), at_most=int(total.max()) + 1)
+            )
+    return Case(spine, Schema.of(group=labels), units, tuple(declared), counted)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from support.tiny_plan import PLAN, write_plan
 
-from stirred.errors import InputError, StirredError
+from stirred.errors import InputError, Refusal, StirredError
 from stirred.noise import Source, TestSource
 from stirred.spec.specification import Specification
 from stirred.topdown import Measurements, Plan, run_plan
@@ -68,6 +68,8 @@ def test_a_run_writes_everything(tmp_path: Path) -> None:
         "public/constraints.json",
         "public/housing_unit.parquet",
         "public/person.parquet",
+        "public/schema-housing_unit.json",
+        "public/schema-person.json",
         "public/specification.json",
         "public/tables/housing_unit-block-occupancy.csv",
         "public/tables/person-tract-sex-age.csv",
@@ -129,7 +131,7 @@ def test_measurements_can_be_read_again(tmp_path: Path) -> None:
         (
             "kind: structural_zero, where: {quarters: [2]",
             "kind: structural_zero, where: {quarters: [1]",
-            "zero",
+            "no record has quarters",
         ),
         ("units:", "units: [", "not well-formed at line"),
     ],
@@ -172,3 +174,32 @@ def test_geography_from_prefixes(tmp_path: Path) -> None:
     )
     assert spine.levels == ("all", "tract", "block")
     assert [spine.size(level) for level in range(3)] == [1, 2, 8]
+
+
+def test_estimation_again_from_the_same_measurements_draws_nothing(tmp_path: Path) -> None:
+    path = write_plan(tmp_path)
+    run_plan(path, tmp_path / "first")
+    measurements = tmp_path / "first" / "public" / "measurements"
+    again = run_plan(path, tmp_path / "second", Unused(), measurements=measurements)
+    assert again.publishable
+    same = [(tmp_path / name / "public" / "person.parquet").read_bytes() for name in ("first", "second")]
+    assert same[0] == same[1]
+
+
+def test_measurements_are_kept_where_no_table_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_plan(tmp_path)
+    from stirred.topdown import estimation
+
+    def refused(*_: object) -> None:
+        raise Refusal("no table", field="rows", expected="a table", hint="none")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(estimation, "estimate_family", refused)
+        with pytest.raises(Refusal, match="county 1: no table"):
+            run_plan(path, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["publishable"] is False
+    assert not (tmp_path / "out" / "public" / "person.parquet").exists()
+    measurements = tmp_path / "out" / "public" / "measurements"
+    assert run_plan(path, tmp_path / "again", Unused(), measurements=measurements).publishable

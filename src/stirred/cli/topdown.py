@@ -64,6 +64,9 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the products; it must not exist yet.")
     ] = None,
+    measurements: Annotated[
+        Path | None, typer.Option(help="Noisy measurements of an earlier run: estimate anew, draw nothing.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what the plan promises; read no data, spend nothing.")
     ] = False,
@@ -85,7 +88,7 @@ def run(
     from stirred.topdown.files import run_plan
 
     with progress_by_level() as progress:
-        made = run_plan(plan, output, progress=progress)
+        made = run_plan(plan, output, progress=progress, measurements=measurements)
     if as_json:
         print_json(
             {

@@ -117,7 +117,7 @@ def count_cells(frame: pl.DataFrame, schema: Schema, spine: Spine, leaf: str) ->
 
 
 def level_codes(column: pl.Series, name: str, levels: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The position of every value among the levels, compared as text (so 1 is "1", but not "01" or 1.0)."""
+    """The position of every value among the levels, compared as text: 1 is "1", but not "01" or 1.0."""
     import polars as pl
 
     written = [str(level) for level in levels]
@@ -128,8 +128,6 @@ def level_codes(column: pl.Series, name: str, levels: tuple[Any, ...]) -> NDArra
             expected="levels that differ as text: 1 and '1' do not",
             hint="Keep one of the two in the schema.",
         )
-    if column.dtype == pl.Boolean and all(isinstance(level, int) for level in levels):
-        column = column.cast(pl.Int8)
     own = pl.DataFrame(
         {"level": written, "code": range(len(levels))}, schema={"level": pl.String, "code": pl.Int64}
     )

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from stirred.errors import InputError, NotComputable, UnknownName
 from stirred.spec.block import Block
@@ -22,6 +22,13 @@ class Attribute(Block):
     levels: tuple[Level, ...] | None = None
     meaning: str = ""
     provenance: str = ""
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _no_truth_values(cls, levels: object) -> object:
+        if isinstance(levels, list | tuple) and any(isinstance(level, bool) for level in levels):
+            raise ValueError("levels that are numbers or text; put true and false in quotes")
+        return levels
 
     @model_validator(mode="after")
     def _levels_distinct(self) -> Self:

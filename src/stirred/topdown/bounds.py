@@ -3,11 +3,12 @@
 Guarantee
     If every universe-wide constraint is of the shapes below, an integer table of a node that keeps the bounds
     here can be split among its children so that they keep theirs, down to the leaves: estimation never ends
-    in a dead end. The shapes: bounds on the groups of one partition of the cells, at any levels; bounds on
-    totals, at any levels; structural zeros. The reason: such tables form an integral generalised
-    polymatroid, sums of them are again one (with the sums of the bounds on every set of groups), and so are
-    cuts with boxes and with totals (Frank and Tardos, 1988). Bounds on single groups are not enough once
-    totals are fixed below: ``sets`` has the others.
+    in a dead end. The shapes: bounds on the groups of one partition of the cells, at any levels (at most ten
+    groups if totals are bounded below the first level; groups that no bound names are one group); bounds on
+    totals, at any levels; structural zeros. The reason: such tables form an integral generalised polymatroid,
+    sums of them are again one (with the sums of the bounds on every set of groups), and so are cuts with
+    boxes and with totals (Frank and Tardos, 1988). Bounds on single groups are not enough once totals are
+    fixed below: ``sets`` has the others.
     Other shapes (partitions that cross) are kept by the integer programme, without this guarantee.
 """
 
@@ -42,16 +43,11 @@ LARGEST_SET_FUNCTION = 10
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Groups of cells whose sums are bounded; group -1 is left alone."""
+    """Groups of cells whose sums are bounded, every cell in one, numbered as they first occur."""
 
     names: tuple[str, ...]
     groups: NDArray[np.int64]
     size: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether every cell is in a group."""
-        return bool((self.groups >= 0).all())
 
 
 @dataclass(eq=False)
@@ -95,6 +91,7 @@ class Bounds:
         self.unit = unit
         self.units = units or {unit: cells}
         self.zero = np.zeros(cells.count, dtype=np.bool_)
+        self._zeros: list[tuple[str, NDArray[np.bool_]]] = []
         self.partitions: list[Partition] = []
         self.limits: list[Limits] = []
         self.axes: set[int] = set()
@@ -108,7 +105,9 @@ class Bounds:
         if not isinstance(declared, Invariant) and declared.unit != self.unit:
             return
         if isinstance(declared, StructuralZero):
-            self.zero |= matching(self.cells, declared.where)
+            cells = matching(self.cells, declared.where)
+            self.zero |= cells
+            self._zeros.append((declared.sentence(), cells))
             self._speaks_of(*(self.cells.query(name) for name in declared.where))
         elif isinstance(declared, Invariant):
             if declared.count.unit == self.unit:
@@ -159,13 +158,17 @@ class Bounds:
         lower: NDArray[np.int64],
         upper: NDArray[np.int64],
     ) -> None:
-        groups = query.groups
-        self._speaks_of(query, *(self.cells.query(name) for name in where))
-        if where:
-            groups = np.where(matching(self.cells, where), groups, -1)
-        if query.size == 1 and not where:
+        """Bounds on the groups of a query, or on their cells that match; all other cells are a free group."""
+        self._speaks_of(query, *(self.cells.query(part) for part in where))
+        raw = np.where(matching(self.cells, where), query.groups, query.size)
+        present, first, inverse = np.unique(raw, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        groups = np.argsort(order)[inverse]
+        lower = np.pad(np.maximum(lower, 0), ((0, 0), (0, 1)))[:, present[order]]
+        upper = np.pad(upper, ((0, 0), (0, 1)), constant_values=UNBOUNDED)[:, present[order]]
+        if present.size == 1:
             self._totals_declared.add(level)
-        number = self._partition(name, groups, query.size)
+        number = self._partition(name, groups, present.size)
         self.limits[number].meet(level, lower, upper)
 
     def _speaks_of(self, *queries: Query) -> None:
@@ -184,7 +187,11 @@ class Bounds:
         """Bounds of the nodes below imply bounds above; totals and groups tighten each other."""
         if not self.partitions:
             return
-        total = self._partition("the total", np.zeros(self.cells.count, dtype=np.int64), 1)
+        total = self._partition("", np.zeros(self.cells.count, dtype=np.int64), 1)
+        for partition, limits in zip(self.partitions, self.limits, strict=True):
+            alive = np.isin(np.arange(partition.size), partition.groups[~self.zero])
+            for level, lower in limits.lower.items():
+                limits.meet(level, lower, np.where(alive, UNBOUNDED, 0))
         for level in range(self.spine.depth - 1, -1, -1):
             for limits in self.limits:
                 if level + 1 in limits.lower:
@@ -193,9 +200,9 @@ class Bounds:
                     limits.meet(level, lower, upper)
             self._require(level)
             for number, limits in enumerate(self.limits):
-                if number != total and level in limits.lower and self.partitions[number].whole:
+                if number != total and level in limits.lower:
                     self._tighten(level, self.limits[total], limits)
-            self._require(level)
+            self._require(level, together=True)
         self._set_functions(total)
 
     def _tighten(self, level: int, total: Limits, groups: Limits) -> None:
@@ -204,23 +211,28 @@ class Bounds:
         high_sum = np.minimum(high.sum(axis=1, keepdims=True), UNBOUNDED)
         total.meet(level, low_sum, high_sum)
         most, least = total.upper[level], total.lower[level]
-        open_top = (most >= UNBOUNDED) | (high >= UNBOUNDED)
         upper = np.where(most >= UNBOUNDED, high, np.minimum(high, most - (low_sum - low)))
-        others = np.where(high_sum >= UNBOUNDED, UNBOUNDED, high_sum - np.where(open_top, 0, high))
-        lower = np.where(others >= UNBOUNDED, low, np.maximum(low, least - others))
+        endless = high >= UNBOUNDED
+        bounded = np.where(endless, 0, high)
+        others = bounded.sum(axis=1, keepdims=True) - bounded
+        open_others = endless.sum(axis=1, keepdims=True) > endless
+        lower = np.where(open_others, low, np.maximum(low, least - others))
         groups.meet(level, lower, upper)
 
-    def _require(self, level: int) -> None:
+    def _require(self, level: int, *, together: bool = False) -> None:
         for partition, limits in zip(self.partitions, self.limits, strict=True):
             if level in limits.lower:
                 bad = (limits.lower[level] > limits.upper[level]).any(axis=1)
                 if bad.any():
-                    raise self._infeasible(partition, level, int(np.flatnonzero(bad)[0]))
+                    involved = self._bounded_at(level) if together else [partition]
+                    raise self._infeasible(involved, level, int(np.flatnonzero(bad)[0]))
 
-    def _infeasible(self, partition: Partition, level: int, node: int) -> InputError:
+    def _bounded_at(self, level: int) -> list[Partition]:
+        return [p for p, limits in zip(self.partitions, self.limits, strict=True) if level in limits.lower]
+
+    def _infeasible(self, involved: Sequence[Partition], level: int, node: int) -> InputError:
         return InputError(
-            f"the constraints cannot hold together in {self.spine.name(level, node)}: "
-            f"{'; '.join(dict.fromkeys(partition.names))}",
+            f"the constraints cannot hold together in {self.spine.name(level, node)}: {_named(*involved)}",
             field="constraints",
             expected="bounds that some table can keep, there and in the nodes below",
             hint="Compare the invariants with the bounds in that node; nothing was drawn or spent.",
@@ -229,46 +241,37 @@ class Bounds:
     def _set_functions(self, total: int) -> None:
         """Bounds on sets of groups, where totals are fixed below the level of a node."""
         fine = [
-            n
-            for n, p in enumerate(self.partitions)
-            if n != total and p.whole and 2 <= p.size <= LARGEST_SET_FUNCTION and self.limits[n].lower
+            n for n, p in enumerate(self.partitions) if n != total and 2 <= p.size <= LARGEST_SET_FUNCTION
         ]
         declared = [level for level in self._totals_declared if level > 0]
         if len(fine) != 1 or not declared:
             return
         number = fine[0]
         limits, totals = self.limits[number], self.limits[total]
-        bottom = max(declared)
-        if bottom not in limits.lower:
-            return
+        bottom = min(max(declared), max(limits.lower))
         size = self.partitions[number].size
         member = (np.arange(1 << size)[:, None] >> np.arange(size)[None, :] & 1).astype(np.int64)
-        whole = (1 << size) - 1
-        flip = whole - np.arange(1 << size)
         most = least = np.empty(0, dtype=np.int64)
         for level in range(bottom, -1, -1):
             low, high = limits.lower[level], limits.upper[level]
-            box_most = np.minimum(high @ member.T, UNBOUNDED)
-            box_least = low @ member.T
             if level == bottom:
-                most, least = box_most, box_least
+                most, least = np.minimum(high @ member.T, UNBOUNDED), low @ member.T
             else:
                 most, least = self.spine.sums(level, most), self.spine.sums(level, least)
                 most, least = _cut_by_box(most, least, low, high, member)
-            top, floor = totals.upper[level], totals.lower[level]
-            most, least = (
-                np.minimum(most, np.where(top >= UNBOUNDED, UNBOUNDED, top - least[:, flip])),
-                np.maximum(least, np.where(most[:, flip] >= UNBOUNDED, 0, floor - most[:, flip])),
-            )
+            most, least = _cut_by_total(most, least, totals.lower[level], totals.upper[level])
             if (least > most).any():
                 node = int(np.flatnonzero((least > most).any(axis=1))[0])
-                raise self._infeasible(self.partitions[number], level, node)
+                raise self._infeasible(self._bounded_at(level), level, node)
             if level < bottom:
-                plain_most = np.minimum(
-                    box_most, np.where(top >= UNBOUNDED, UNBOUNDED, top - box_least[:, flip])
-                )
-                plain_least = np.maximum(
-                    box_least, np.where(box_most[:, flip] >= UNBOUNDED, 0, floor - box_most[:, flip])
+                alone = 1 << np.arange(size)
+                limits.meet(level, least[:, alone], most[:, alone])
+                totals.meet(level, least[:, -1:], most[:, -1:])
+                plain_most, plain_least = _cut_by_total(
+                    np.minimum(limits.upper[level] @ member.T, UNBOUNDED),
+                    limits.lower[level] @ member.T,
+                    totals.lower[level],
+                    totals.upper[level],
                 )
                 more = ((most < plain_most) | (least > plain_least)).any(axis=0)
                 self.sets[level] = [
@@ -295,16 +298,16 @@ class Bounds:
 
     def check(self, levels: Sequence[Histogram]) -> None:
         """Refuse tables that break a constraint, naming the constraint, the level and the node."""
-        if self.zero[levels[-1].cells].any():
-            rows = levels[-1].rows()[self.zero[levels[-1].cells]]
-            raise self._violated("a structural zero", len(levels) - 1, int(rows.min()))
+        for name, cells in self._zeros:
+            found = cells[levels[-1].cells]
+            if found.any():
+                raise self._violated(name, len(levels) - 1, int(levels[-1].rows()[found].min()))
         for partition, limits in zip(self.partitions, self.limits, strict=True):
             for level, lower in limits.lower.items():
                 sums = levels[level].grouped(partition.groups, partition.size)
                 bad = ((sums < lower) | (sums > limits.upper[level])).any(axis=1)
                 if bad.any():
-                    name = "; ".join(dict.fromkeys(partition.names))
-                    raise self._violated(name, level, int(np.flatnonzero(bad)[0]))
+                    raise self._violated(_named(partition), level, int(np.flatnonzero(bad)[0]))
 
     def _violated(self, name: str, level: int, node: int) -> InputError:
         return InputError(
@@ -333,3 +336,22 @@ def _cut_by_box(
         new_most = np.minimum(new_most, most[:, [x]] + high @ gain.T - low @ lose.T)
         new_least = np.maximum(new_least, least[:, [x]] + low @ gain.T - high @ lose.T)
     return np.minimum(new_most, UNBOUNDED), new_least
+
+
+def _cut_by_total(
+    most: NDArray[np.int64], least: NDArray[np.int64], floor: NDArray[np.int64], top: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A generalised polymatroid intersected with bounds on the sum of everything.
+
+    Sets are numbered by their members, so the complement of a set has its number from the other end.
+    """
+    rest_most, rest_least = most[:, ::-1], least[:, ::-1]
+    return (
+        np.minimum(most, np.where(top >= UNBOUNDED, UNBOUNDED, top - rest_least)),
+        np.maximum(least, np.where(rest_most >= UNBOUNDED, 0, floor - rest_most)),
+    )
+
+
+def _named(*partitions: Partition) -> str:
+    """The constraints that bound some partitions, in words."""
+    return "; ".join(dict.fromkeys(name for partition in partitions for name in partition.names if name))

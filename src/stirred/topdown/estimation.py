@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.data.histogram import Histogram
+from stirred.errors import Refusal
 from stirred.topdown.algebra import LARGEST_CORE, Algebra
 from stirred.topdown.bounds import Bounds
 from stirred.topdown.cells import Query
@@ -149,9 +150,12 @@ def estimate(
                 task: tuple[Family, _Measured | _Subtree],
             ) -> tuple[Family, NDArray[np.int64], Effort]:
                 family, targets = task
-                counts, spent = estimate_family(
-                    family, targets, bounds, chain, settings.tolerance, settings.slack
-                )
+                try:
+                    counts, spent = estimate_family(
+                        family, targets, bounds, chain, settings.tolerance, settings.slack
+                    )
+                except Refusal as refusal:
+                    raise _unsplit(design, family, refusal) from None
                 return family, counts, spent
 
             # Many small families: one thread each. Few large ones: the linear algebra has the threads.
@@ -175,6 +179,19 @@ def estimate(
             )
             efforts[name] = effort
     return tuple(out), efforts
+
+
+def _unsplit(design: Design, family: Family, refusal: Refusal) -> Refusal:
+    """A refusal that names the node whose children could not be estimated."""
+    level = max(family.level - 1, 0)
+    node = int(design.spine.parents[family.level][family.start]) if family.level else family.start
+    return Refusal(
+        f"no table was found for the nodes of {design.spine.name(level, node)}: {refusal.problem}",
+        field="constraints",
+        expected=refusal.expected,
+        hint="Constraints that cross may have no integer solution. The measurements stay valid: estimate "
+        "again from them, with other constraints or another estimator, at no further budget.",
+    )
 
 
 def algebra_of(design: Design, bounds: Bounds) -> Algebra:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError, NotComputable
-from stirred.noise import Source
+from stirred.errors import InputError, NotComputable, Refusal
+from stirred.noise import RandomSource, Source
 from stirred.spec.protocol import Release
 from stirred.spec.specification import Specification
 from stirred.topdown.estimates import Estimates
 from stirred.topdown.gls import Gls
+from stirred.topdown.measurement import Measurements
 from stirred.topdown.mechanism import Progress, TopDown
 from stirred.topdown.plan import Plan, TablePlan
 
@@ -35,35 +36,63 @@ class Made:
 
 
 def run_plan(
-    path: Path, output: Path, random: Source | None = None, progress: Progress | None = None
+    path: Path,
+    output: Path,
+    random: Source | None = None,
+    progress: Progress | None = None,
+    measurements: Path | None = None,
 ) -> Made:
     """Read a plan, run it, and write its products.
 
     Without a test seed: microdata, tables with confidence intervals, noisy measurements, the specification
     and the budget in ``public/``, accuracy in ``internal/``. With one, everything goes to ``internal/``.
+
+    ``measurements`` is a folder of noisy measurements of the same design, made by an earlier run: nothing is
+    drawn then. If no table can be found that keeps the constraints, the measurements are written all the
+    same, since they were paid for.
     """
     plan = Plan.load(path)
     with _whole_folder(output) as folder:
         mechanism = plan.mechanism(path.parent)
-        _require_tables(plan, mechanism)
-        public = folder / ("public" if random is None or random.publishable else "internal")
-        (folder / "internal").mkdir()
-        public.mkdir(exist_ok=True)
-        made = mechanism.release(plan.data(path.parent), random, public / "measurements", progress)
+        counts, invariants = mechanism.prepare(plan.data(path.parent))
+        noisy, public = _noisy(mechanism, counts, random, measurements, folder)
+        try:
+            made = mechanism.assess(counts, mechanism.finish(noisy, invariants, progress))
+        except Refusal as refusal:
+            _write_json(folder / "manifest.json", _notice(False, f"measured only: {refusal.problem}"))
+            raise
         _write_products(plan, mechanism, made, public)
-        for unit, accuracy in made.diagnostics.items():
-            accuracy.to_polars().write_csv(folder / "internal" / f"accuracy-{unit}.csv")
+        for unit, errors in made.diagnostics.items():
+            errors.to_polars().write_csv(folder / "internal" / f"accuracy-{unit}.csv")
         effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
         _write_json(folder / "internal" / "estimation.json", effort)
-        notice = {
-            "schema_version": 1,
-            "type": "topdown",
-            "publishable": made.publishable,
-            "reason": made.reason,
-        }
-        _write_json(folder / "manifest.json", notice)
+        _write_json(folder / "manifest.json", _notice(made.publishable, made.reason))
     files = sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file())
     return Made(output, tuple(files), made.specification, made.publishable)
+
+
+def _noisy(
+    mechanism: TopDown,
+    counts: Any,
+    random: Source | None,
+    measurements: Path | None,
+    folder: Path,
+) -> tuple[dict[str, Measurements], Path]:
+    """The measurements, made or read, and the folder of the products that they allow."""
+    (folder / "internal").mkdir()
+    if measurements is not None:
+        read = {unit: Measurements.read(d, measurements / unit) for unit, d in mechanism.designs.items()}
+        public = folder / ("public" if all(m.publishable for m in read.values()) else "internal")
+        public.mkdir(exist_ok=True)
+        return read, public
+    source = RandomSource() if random is None else random
+    public = folder / ("public" if source.publishable else "internal")
+    public.mkdir(exist_ok=True)
+    return mechanism.measure(counts, source, public / "measurements"), public
+
+
+def _notice(publishable: bool, reason: str) -> dict[str, Any]:
+    return {"schema_version": 1, "type": "topdown", "publishable": publishable, "reason": reason}
 
 
 @contextmanager
@@ -78,7 +107,12 @@ def _whole_folder(output: Path) -> Iterator[Path]:
     temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         temporary.mkdir(parents=True)
-        yield temporary
+        try:
+            yield temporary
+        except Refusal:
+            if (temporary / "manifest.json").is_file():
+                temporary.rename(output)
+            raise
         temporary.rename(output)
     except OSError as error:
         raise InputError(
@@ -91,32 +125,13 @@ def _whole_folder(output: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _require_tables(plan: Plan, mechanism: TopDown) -> None:
-    """Refuse a table of an unknown unit, level or query before anything is drawn."""
-    for table in plan.tables:
-        if table.unit not in mechanism.designs:
-            raise InputError(
-                f"a table asks for {table.unit}, which is not measured",
-                field="tables.unit",
-                expected="one of " + ", ".join(mechanism.designs),
-                hint="Correct the unit, or give it a budget.",
-            )
-        if table.level not in mechanism.spine.levels:
-            raise InputError(
-                f"a table asks for the level {table.level}",
-                field="tables.level",
-                expected="one of " + ", ".join(mechanism.spine.levels),
-                hint="Correct the level.",
-            )
-        mechanism.units[table.unit].query(table.query)
-
-
 def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path) -> None:
     (public / "specification.json").write_text(made.specification.to_json(), encoding="utf-8")
     _write_json(public / "constraints.json", [c.sentence() for c in mechanism.constraints])
     for universe in mechanism.universes:
         unit = universe.unit
         made.products[unit].microdata().write_parquet(public / f"{unit}.parquet")
+        _write_json(public / f"schema-{unit}.json", universe.schema.record())
         universe.allocation.to_polars().write_csv(public / f"budget-{unit}.csv")
         tables = [table for table in plan.tables if table.unit == unit]
         if tables:

@@ -105,23 +105,44 @@ def facilities(
     level = level_number(spine, declared.level)
     out = np.zeros((spine.size(level), len(labels)), dtype=np.int64)
     for unit, types in declared.sources.items():
-        found: NDArray[np.int64] | None = None
-        plain: list[Level] = []
-        for key, table in values.items():
-            if key.startswith("{"):
-                count = Count.model_validate_json(key)
-                if count.unit == unit and not count.where and unit in units:
-                    depth, query, _ = split_count(count, units[unit], spine)
-                    if depth == level:
-                        found, plain = table, [label[0] for label in query.labels() if label]
-        if found is None or (plain and not set(types) <= set(plain)) or not set(types) <= set(labels):
+        found = _counted(unit, types, level, spine, units, values) if set(types) <= set(labels) else None
+        if found is None:
             raise InputError(
                 f"the bounds on {declared.attribute} need the number of {unit.replace('_', ' ')}s",
                 field="constraints.facilities.sources",
                 expected=f"an invariant that counts them by {declared.level}, and by these types if several",
                 hint="Declare that count as an invariant, or leave the bounds out.",
             )
-        for kind in types:
-            column = plain.index(kind) if plain else 0
+        for column, kind in enumerate(types):
             out[:, list(labels).index(kind)] += found[:, column]
     return out
+
+
+def _counted(
+    unit: str,
+    types: Sequence[Level],
+    level: int,
+    spine: Spine,
+    units: Mapping[str, Cells],
+    values: Values,
+) -> NDArray[np.int64] | None:
+    """How many units of each of some types every node of a level has, if an invariant says so.
+
+    A count by type comes before a count of all units, which serves where there is one type.
+    """
+    whole: NDArray[np.int64] | None = None
+    for key, table in values.items():
+        if not key.startswith("{") or unit not in units:
+            continue
+        count = Count.model_validate_json(key)
+        if count.unit != unit or count.where:
+            continue
+        depth, query, _ = split_count(count, units[unit], spine)
+        if depth != level:
+            continue
+        if not query.parts and len(types) == 1:
+            whole = table
+        columns = {label[0]: column for column, label in enumerate(query.labels()) if len(label) == 1}
+        if set(types) <= set(columns):
+            return table[:, [columns[kind] for kind in types]]
+    return whole

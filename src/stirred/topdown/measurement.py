@@ -115,10 +115,16 @@ class Design:
 
 
 class Measurements:
-    """The noisy measurements of a design, chunk by chunk, in memory or in a folder."""
+    """The noisy measurements of a design, chunk by chunk, in memory or in a folder.
 
-    def __init__(self, design: Design, load: Callable[[int, int], Chunk]) -> None:
+    ``publishable`` is true only where they were made with the operating system's randomness.
+    """
+
+    def __init__(
+        self, design: Design, load: Callable[[int, int], Chunk], *, publishable: bool = False
+    ) -> None:
         self.design = design
+        self.publishable = publishable
         self._load = load
 
     def chunk(self, level: int, number: int) -> Chunk:
@@ -133,11 +139,12 @@ class Measurements:
     def write(self, folder: Path) -> None:
         """Write the noisy measurement files: one Parquet file a level."""
         for level in range(self.design.spine.depth):
-            _write_level(self.design, level, self.level(level), folder)
+            _write_level(self.design, level, self.level(level), folder, self.publishable)
 
     @classmethod
     def read(cls, design: Design, folder: Path) -> Measurements:
         """Measurements from their files; refused where they were made for another design."""
+        publishable = True
         for level in range(design.spine.depth):
             path = _path(folder, design, level)
             if not path.is_file():
@@ -147,8 +154,10 @@ class Measurements:
                     expected="one Parquet file for every level",
                     hint="Name the folder that the measurements were written to.",
                 )
-            _check_file(design, level, path)
-        return cls(design, lambda level, number: _read_chunk(design, level, number, folder))
+            publishable = _check_file(design, level, path) and publishable
+        return cls(
+            design, lambda level, number: _read_chunk(design, level, number, folder), publishable=publishable
+        )
 
 
 def measure(
@@ -160,6 +169,15 @@ def measure(
     call takes a new stream from the source: noise is never used twice.
     """
     source = source.spawn()
+    if folder is not None and any(
+        _path(folder, design, level).exists() for level in range(design.spine.depth)
+    ):
+        raise InputError(
+            "the folder has measurements already",
+            field="measurements",
+            expected="a folder without measurements",
+            hint="Measure into another folder: two runs must not mix.",
+        )
     kept: dict[tuple[int, int], Chunk] = {}
     for level in range(design.spine.depth):
         ranges = design.chunks(level)
@@ -170,12 +188,12 @@ def measure(
         with ThreadPoolExecutor(2) as pool:
             stream = _in_order(pool, made, len(ranges))
             if folder is not None:
-                _write_level(design, level, stream, folder)
+                _write_level(design, level, stream, folder, source.publishable)
             else:
                 kept |= {(level, number): chunk for number, chunk in enumerate(stream)}
     if folder is not None:
         return Measurements.read(design, folder)
-    return Measurements(design, lambda level, number: kept[level, number])
+    return Measurements(design, lambda level, number: kept[level, number], publishable=source.publishable)
 
 
 def _in_order(pool: ThreadPoolExecutor, task: Callable[[int], Chunk], count: int) -> Iterator[Chunk]:
@@ -216,7 +234,9 @@ def _path(folder: Path, design: Design, level: int) -> Path:
     return folder / f"{level}-{design.spine.levels[level]}.parquet"
 
 
-def _write_level(design: Design, level: int, chunks: Iterator[Chunk], folder: Path) -> None:
+def _write_level(
+    design: Design, level: int, chunks: Iterator[Chunk], folder: Path, publishable: bool
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -225,6 +245,7 @@ def _write_level(design: Design, level: int, chunks: Iterator[Chunk], folder: Pa
         "stirred.design": design.digest,
         "stirred.law": "discrete Gaussian with the variance parameter of each row",
         "stirred.level": spine.levels[level],
+        "stirred.publishable": "yes" if publishable else "no: made with a test seed or of unknown origin",
     }
     schema = pa.schema(
         [
@@ -279,8 +300,8 @@ def _rows(design: Design, chunk: Chunk, schema: Any) -> Any:
     return pa.concat_tables(parts)
 
 
-def _check_file(design: Design, level: int, path: Path) -> None:
-    """Refuse a file that is damaged, of another design, or cut into other chunks."""
+def _check_file(design: Design, level: int, path: Path) -> bool:
+    """Refuse a file that is damaged, of another design, or cut differently; says if it is publishable."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -309,6 +330,7 @@ def _check_file(design: Design, level: int, path: Path) -> None:
             expected="the file as it was written, by this version",
             hint="Use the original file; do not sort, filter or rewrite it.",
         )
+    return (found.metadata or {}).get(b"stirred.publishable") == b"yes"
 
 
 def _read_chunk(design: Design, level: int, number: int, folder: Path) -> Chunk:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,15 @@ from stirred.spec.schema import Attribute, Schema
 from stirred.spec.specification import Specification
 from stirred.spec.unit import change_unit
 from stirred.topdown.accuracy import accuracy
+from stirred.topdown.algebra import Algebra
 from stirred.topdown.bounds import Bounds
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells, Query
 from stirred.topdown.constraint import EqualTo, Invariant, as_constraints
 from stirred.topdown.estimates import Estimates
-from stirred.topdown.estimation import Settings, estimate
-from stirred.topdown.invariants import earlier_key, invariant_values, level_number, split_count
+from stirred.topdown.estimation import Estimator, Settings, estimate
+from stirred.topdown.information import Information
+from stirred.topdown.invariants import earlier_key, invariant_values, level_number, split_count, value_key
 from stirred.topdown.measurement import Design, Measurements, measure
 
 ONE_RECORD = (
@@ -91,6 +93,9 @@ class TopDown:
         Schemas of units that are only counted by invariants (facilities, say), not measured.
     earlier
         Earlier releases that constraints refer to.
+    domain
+        All possible data sets, where several releases with different schemas are to be composed: the same
+        object for all of them. If not given, it is made of the units' own schemas.
 
     Examples
     --------
@@ -111,12 +116,14 @@ class TopDown:
         counted: Mapping[str, Schema] | None = None,
         earlier: Sequence[Earlier] = (),
         stage: Stage = Stage.EDITED_FILE,
+        domain: Domain | None = None,
     ) -> None:
         self.spine = spine
         self.universes = tuple(universes)
         self.constraints = as_constraints(constraints)
         self.earlier = tuple(earlier)
         self.stage = stage
+        self._given_domain = domain
         self.units = {u.unit: Cells(u.schema) for u in universes}
         self.units |= {unit: Cells(schema) for unit, schema in (counted or {}).items()}
         self._check(counted or {})
@@ -138,6 +145,20 @@ class TopDown:
                     field="budget.levels",
                     expected=", ".join(self.spine.levels),
                     hint="Give every level a share, or renormalise the budget to these levels.",
+                )
+            if universe.settings.estimator not in get_args(Estimator):
+                raise UnknownName(
+                    f"the estimator of {universe.unit} is unknown",
+                    field="settings.estimator",
+                    expected="one of " + ", ".join(get_args(Estimator)),
+                    hint="multipass is the Census Bureau's; gls uses all measurements below a node.",
+                )
+            for name in set(self.spine.levels) & set(universe.schema.names):
+                raise InputError(
+                    f"the attribute {name} of {universe.unit} has the name of a level",
+                    field="schema",
+                    expected="attributes and levels with different names",
+                    hint="Rename the column.",
                 )
             for name in universe.settings.chain:
                 self.units[universe.unit].query(name)
@@ -170,7 +191,9 @@ class TopDown:
         first = self.universes[0].unit
         for i, universe in enumerate(self.universes[1:], start=1):
             fixed = ONE_RECORD.format(first=first, other=universe.unit.replace("_", " "))
-            parts[i] = change_unit(parts[i], self._premetric(self.universes[0]), 1, fixed)
+            # A record that changes is replaced: one is removed and one is added.
+            factor = 1 if universe.allocation.change == "replace-one" else 2
+            parts[i] = change_unit(parts[i], self._premetric(self.universes[0]), factor, fixed)
         parts += [release.specification for release in self.earlier]
         return compose(*parts, under=parts[0].flavor) if len(parts) > 1 else parts[0]
 
@@ -193,6 +216,8 @@ class TopDown:
         return Invariants(invariants=counts, label="c_TDA") if counts else Trivial()
 
     def _domain(self) -> Domain:
+        if self._given_domain is not None:
+            return self._given_domain
         attributes = {name: Attribute(name=name) for name in self.spine.levels}
         for cells in self.units.values():
             attributes |= {a.name: a for a in cells.schema.attributes}
@@ -213,6 +238,14 @@ class TopDown:
 
     def _bounded(self) -> bool:
         return any(not isinstance(c, Invariant | EqualTo) for c in self.constraints)
+
+    def _require_identified(self) -> None:
+        """Refuse generalised least squares on measurements that do not determine every cell."""
+        for universe in self.universes:
+            if universe.settings.estimator == "gls":
+                design = self.designs[universe.unit]
+                names = dict.fromkeys(q for level in range(self.spine.depth) for q in design.queries(level))
+                Information(design, Algebra.of(design.cells, [design.cells.query(name) for name in names]))
 
     def counts(self, data: object) -> dict[str, tuple[Histogram, ...]]:
         """Count the records of every unit by node and cell; refused where one lies outside."""
@@ -275,7 +308,8 @@ class TopDown:
     def measure(
         self, counts: Mapping[str, Sequence[Histogram]], source: Source, folder: Path | None = None
     ) -> dict[str, Measurements]:
-        """Noisy measurements of every universe, in memory or in one subfolder each."""
+        """Noisy measurements of every universe, in memory or in one subfolder each; fresh at every call."""
+        source = source.spawn()
         return {
             unit: measure(
                 design, counts[unit], source.child(number), None if folder is None else folder / unit
@@ -290,6 +324,7 @@ class TopDown:
         progress: Progress | None = None,
     ) -> Release:
         """Estimate from measurements and invariants alone."""
+        self._require_complete(measurements, invariants)
         bounds = self.bounds(invariants)
         products: dict[str, Any] = {"measurements": dict(measurements)}
         uncertainty: dict[str, Any] = {
@@ -301,9 +336,43 @@ class TopDown:
             bounds[unit].check(levels)
             products[unit] = Estimates(unit, self.units[unit], self.spine, levels)
             uncertainty[unit] = effort
+        publishable = all(part.publishable for part in measurements.values())
         return Release(
-            products=products, specification=self.guarantee(), uncertainty=uncertainty, publishable=True
+            products=products,
+            specification=self.guarantee(),
+            uncertainty=uncertainty,
+            publishable=publishable,
+            reason="" if publishable else "the measurements were made with a test seed or in unknown ways",
         )
+
+    def _require_complete(
+        self, measurements: Mapping[str, Measurements], invariants: Mapping[str, NDArray[np.int64]]
+    ) -> None:
+        """Refuse measurements of another design, and invariants without values."""
+        for unit, design in self.designs.items():
+            if unit not in measurements:
+                raise InputError(
+                    f"there are no measurements of {unit.replace('_', ' ')}s",
+                    field=f"measurements.{unit}",
+                    expected="measurements of every universe",
+                    hint="Hand over what was measured with this plan.",
+                )
+            made_for = measurements[unit].design
+            if made_for is not design and made_for.digest != design.digest:
+                raise InputError(
+                    f"the measurements of {unit.replace('_', ' ')}s were made for another design",
+                    field=f"measurements.{unit}",
+                    expected="the same schema, geography and budget",
+                    hint="Use the plan that they were made with.",
+                )
+        for declared in self.constraints:
+            if isinstance(declared, Invariant) and value_key(declared.count) not in invariants:
+                raise InputError(
+                    f"the values of an invariant are missing: {declared.count.sentence()}",
+                    field="invariants",
+                    expected="the values of every declared invariant",
+                    hint="Compute them with this plan, or read the published ones.",
+                )
 
     def release(
         self,
@@ -314,25 +383,27 @@ class TopDown:
     ) -> Release:
         """Check, measure, estimate; everything that can be refused is refused before noise is drawn."""
         source = RandomSource() if random is None else random.spawn()
+        counts, invariants = self.prepare(data)
+        measurements = self.measure(counts, source, folder)
+        return self.assess(counts, self.finish(measurements, invariants, progress))
+
+    def prepare(self, data: object) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
+        """Count the data and read the invariants; whatever can be refused is refused here."""
+        self.guarantee()
+        self._require_identified()
         counts = self.counts(data)
         invariants = self.invariants(counts)
         for unit, limits in self.bounds(invariants, with_earlier=False).items():
             limits.check(counts[unit])
         self.bounds(invariants)
-        measurements = self.measure(counts, source, folder)
-        made = self.finish(measurements, invariants, progress)
-        diagnostics = {
+        return counts, invariants
+
+    def assess(self, counts: Mapping[str, Sequence[Histogram]], made: Release) -> Release:
+        """Add the errors against the truth, which are confidential."""
+        errors = {
             u.unit: accuracy(counts[u.unit], made.products[u.unit], u.allocation) for u in self.universes
         }
-        reason = "" if source.publishable else "it was made with a test seed"
-        return Release(
-            products=made.products,
-            specification=made.specification,
-            uncertainty=made.uncertainty,
-            diagnostics=diagnostics,
-            publishable=source.publishable,
-            reason=reason,
-        )
+        return replace(made, diagnostics=errors)
 
 
 def _published_table(earlier: Estimates, level: str, query: Query) -> NDArray[np.int64]:

@@ -6,7 +6,8 @@ are relative to the plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,7 +21,7 @@ from stirred.spec.domain import Stage
 from stirred.spec.schema import Schema
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Constraint, as_constraints
+from stirred.topdown.constraint import Constraint, Declared, Invariant, as_constraints
 from stirred.topdown.estimation import Settings
 from stirred.topdown.mechanism import TopDown, Universe
 from stirred.topdown.presets import Preset, preset
@@ -113,7 +114,15 @@ class Plan(Block):
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a plan from a YAML or JSON file."""
-        return cls.read(read_yaml(path))
+        record = read_yaml(path)
+        if not isinstance(record, dict):
+            raise InputError(
+                f"the plan {path.name} is empty or not a mapping",
+                field="plan",
+                expected="keys such as geography, units, constraints, tables",
+                hint="See the reference of formats for an example.",
+            )
+        return cls.read(record)
 
     def presets(self) -> dict[str, Preset]:
         """The presets that the plan names, by unit."""
@@ -135,8 +144,30 @@ class Plan(Block):
         constraints = self.constraints
         if constraints is None:
             plain = [c for p in presets.values() for c in p.constraints]
-            constraints = tuple(dict.fromkeys(as_constraints(plain)))
-        return TopDown(spine, universes, constraints, counted, stage=self.stage)
+            constraints = _distinct(as_constraints(plain))
+            _require_levels(constraints, spine)
+        mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage)
+        self._require_tables(mechanism)
+        return mechanism
+
+    def _require_tables(self, mechanism: TopDown) -> None:
+        """Refuse a table of an unknown unit, level or query."""
+        for table in self.tables:
+            if table.unit not in mechanism.designs:
+                raise InputError(
+                    f"a table asks for {table.unit}, which is not measured",
+                    field="tables.unit",
+                    expected="one of " + ", ".join(mechanism.designs),
+                    hint="Correct the unit, or give it a budget.",
+                )
+            if table.level not in mechanism.spine.levels:
+                raise InputError(
+                    f"a table asks for the level {table.level}",
+                    field="tables.level",
+                    expected="one of " + ", ".join(mechanism.spine.levels),
+                    hint="Correct the level.",
+                )
+            mechanism.units[table.unit].query(table.query)
 
     def _from_preset(self, name: str, chosen: Preset, spine: Spine) -> Universe:
         if chosen.universe != name:
@@ -173,17 +204,41 @@ class Plan(Block):
         }
 
 
+def _distinct(declared: Sequence[Declared]) -> tuple[Declared, ...]:
+    """Each declaration once, in order."""
+    out: list[Declared] = []
+    for constraint in declared:
+        if constraint not in out:
+            out.append(constraint)
+    return tuple(out)
+
+
+def _require_levels(declared: Sequence[Declared], spine: Spine) -> None:
+    """Refuse a preset's invariants at levels that the geography does not have."""
+    places = {"us", "state", "county", "tract", "block_group", "block"} - set(spine.levels)
+    for constraint in declared:
+        missing = places & set(constraint.count.by) if isinstance(constraint, Invariant) else set()
+        if missing:
+            raise InputError(
+                f"the preset has an invariant by {min(missing)}, a level that the geography lacks",
+                field="constraints",
+                expected="constraints of your own, at levels of your geography",
+                hint="Copy those that apply from the documentation of presets, and declare them in the plan.",
+            )
+
+
 def read_yaml(path: Path) -> Any:
     """A YAML or JSON file, with decimals kept as text so that they stay exact."""
     import yaml
 
     class Exact(yaml.SafeLoader):
-        """Safe, and without floats."""
+        """Safe, without floats, and with only true and false for truth values: yes and no stay words."""
 
     Exact.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":float")]
+        first: [(tag, p) for tag, p in resolvers if not tag.endswith((":float", ":bool"))]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+    Exact.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|false)$"), list("tf"))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):

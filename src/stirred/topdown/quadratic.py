@@ -18,6 +18,10 @@ SMALLEST_STRUCTURED = 600
 STEPS = 20
 MOST_STEPS = 6000
 RELAX = 1.6
+START = 1e-3
+FIRST = 1.0
+STIFF = 10.0
+LARGEST_EIGEN = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +163,11 @@ class _Structure:
         made = cls(algebra, core)
         position = np.searchsorted(programme.cells, numbers[core].astype(np.int64).reshape(-1))
         made.position = position
-        by_core = programme.rows[:, position].reshape(programme.rows.shape[0], core.size, -1)
-        if by_core.size and (by_core != by_core[:, :, :1]).any():
+        count = programme.rows.shape[0]
+        by_core = programme.rows[:, position].reshape(count, core.size, numbers.shape[1])
+        if (by_core != by_core[:, :, :1]).any():
             return None
-        made.core_rows = by_core[:, :, 0] if by_core.size else np.zeros((0, core.size))
+        made.core_rows = by_core[:, :, 0]
         return made
 
     position: NDArray[np.int64]
@@ -191,7 +196,7 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     rows = np.ascontiguousarray(programme.rows[:, turn] / norms[:, None])
     low, high = programme.low / norms, programme.high / norms
     forms = [] if structure is not None else programme.matrices()
-    scales, stiffness = _scales(programme, forms)
+    scales, stiffness = _scales(programme)
     z = np.minimum(np.repeat(parent[None, :] / children, children, axis=0), upper)
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
@@ -218,19 +223,20 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
         assert isinstance(form, Form)
         return (structure.inverse(form.coefficients, core_rows, rho * float(scales[0])),)
 
-    if WARM:
-        advance(WARM, factored(WARM), 1, 1.0)
-        u[:] = 0.0
-        v[:] = 0.0
-    rho, changed, step = START, 0, 0
+    # Start near the solution without bounds: one step with a rho that hardly pulls.
+    weak = START / stiffness
+    advance(weak, factored(weak), 1, 1.0)
+    u[:] = 0.0
+    v[:] = 0.0
+    rho, changed, step = FIRST, 0, 0
     factors: tuple[Any, ...] | None = None
     while step < MOST_STEPS:
         if factors is None:
             factors = factored(rho)
         primal, moved = advance(rho, factors, STEPS, RELAX)
         step += STEPS
-        dual = rho * moved
-        if primal <= tolerance and dual * max(1.0, stiffness / STIFF) <= tolerance:
+        dual = rho * moved * max(1.0, stiffness / STIFF)  # a residual moves x most where H curves least
+        if primal <= tolerance and dual <= tolerance:
             back = np.empty_like(turn)
             back[turn] = np.arange(cells)
             return Solution(z[:, back], step, primal, dual, method)
@@ -243,27 +249,23 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     return None
 
 
-START, WARM, STIFF = 1.0, 0.0, 1e300
-
-
-def _scales(
-    programme: Programme, matrices: list[NDArray[np.float64]]
-) -> tuple[NDArray[np.float64], float]:
-    """The mean diagonal of every kind's H, the unit of its rho, and how far that is above the least weight."""
-    means, least = [], []
+def _scales(programme: Programme) -> tuple[NDArray[np.float64], float]:
+    """The mean diagonal of every kind's H, the unit of its rho; and its ratio to the least curvature."""
+    scales, stiffness = np.zeros(len(programme.forms)), 1.0
     for kind, form in enumerate(programme.forms):
-        if matrices:
-            mean = float(np.trace(matrices[kind])) / programme.cells.size
+        if isinstance(form, Form):
+            scales[kind] = np.trace(form.coefficients.sum(axis=0)) / form.algebra.width
+            curvatures = np.linalg.eigvalsh(form.algebra.blocks(form.coefficients)).reshape(-1)
         else:
-            assert isinstance(form, Form)
-            mean = float(np.trace(form.coefficients.sum(axis=0))) / form.algebra.width
-        means.append(mean)
-        least.append(min(form.weights.values(), default=mean) if isinstance(form, Form) and form.weights else mean)
-    scales = np.array(means)
-    known = scales > 0
-    scales[~known] = scales[known].mean() if known.any() else 1.0
-    ratios = [m / l for m, l in zip(means, least, strict=True) if l > 0]
-    return scales, max(ratios, default=1.0)
+            scales[kind] = np.trace(form) / programme.cells.size
+            curvatures = (
+                np.linalg.eigvalsh(form) if form.shape[0] <= LARGEST_EIGEN else scales[kind : kind + 1]
+            )
+        positive = curvatures[curvatures > 1e-12 * curvatures.max()]
+        stiffness = max(stiffness, float(scales[kind] / positive.min()) if positive.size else 1.0)
+    measured = scales > 0
+    scales[~measured] = scales[measured].mean() if measured.any() else 1.0
+    return scales, stiffness
 
 
 def _factors(
@@ -285,5 +287,5 @@ def unsolved() -> Refusal:
         "the estimation of a family of nodes did not converge",
         field="estimation",
         expected="constraints that some table can keep",
-        hint="The noisy measurements are kept: estimate again with another estimator, at no further budget.",
+        hint="Estimate again with another estimator, from the same measurements.",
     )

@@ -1,0 +1,275 @@
+"""The account of one data set: its ceiling, what was spent, what is set aside, what taints it.
+
+Guarantee
+    At every moment the composition of all releases is within the ceiling; that of a period within the
+    ceiling for each period; that of an analyst within the analyst's allocation; and what is allocated,
+    together with what was spent without an allocation, within the ceiling. All exactly.
+Assumes
+    The accountant's assumptions. An account only ever grows: there is no refund.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from stirred.errors import Refusal, UnknownName
+from stirred.ledger.accountant import Part, Tally, carried, tally
+from stirred.ledger.amount import Amount, total, units_of
+from stirred.ledger.events import Group, Opened, Spent, guarantee
+from stirred.ledger.refusals import NotOpen, OverBudget, wrong
+from stirred.spec.composition import compose
+from stirred.spec.specification import Flavor, Specification
+
+
+@dataclass(frozen=True)
+class Spend:
+    """A release that was paid for: ``sequence`` identifies it, ``attempt`` counts its runs.
+
+    ``tainted`` lists the steps without protection that came before it on the same data set.
+    """
+
+    sequence: int
+    dataset: str
+    specification: Specification
+    plan: str
+    name: str
+    at: str
+    analyst: str | None = None
+    period: str | None = None
+    group: Group | None = None
+    attempt: int = 1
+    manifest: str | None = None
+    tracked: bool = False
+    tainted: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """``open`` until it is finished; an open spend is spent all the same."""
+        return "open" if self.manifest is None else "finished"
+
+
+@dataclass(frozen=True)
+class Account:
+    """The state of one data set after some events."""
+
+    name: str
+    ceiling: Specification
+    each_period: Specification | None
+    spent: Tally
+    parts: tuple[Part, ...] = ()
+    periods: Mapping[str, Tally] = field(default_factory=dict)
+    holders: Mapping[str | None, Tally] = field(default_factory=dict)
+    allowances: Mapping[str, Amount] = field(default_factory=dict)
+    spends: Mapping[int, Spend] = field(default_factory=dict)
+    pending: Mapping[str, int] = field(default_factory=dict)
+    tainted: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
+
+    @classmethod
+    def open(cls, event: Opened) -> Account:
+        """An empty account; a ceiling that no composition can be held against is refused."""
+        ceiling = guarantee(event.ceiling)
+        each = None if event.each_period is None else guarantee(event.each_period)
+        _require_ceiling(ceiling, "ceiling")
+        if each is not None:
+            _require_ceiling(each, "each_period")
+            carried(each, ceiling.flavor, None, None)
+            carried(ceiling, each.flavor, None, None)
+        return cls(event.dataset, ceiling, each, Tally(ceiling.flavor))
+
+    @property
+    def flavor(self) -> Flavor:
+        """The flavor in which the books are kept."""
+        return self.ceiling.flavor
+
+    @property
+    def limit(self) -> Amount:
+        """The ceiling in the coordinates that add up."""
+        return Amount.of(self.ceiling)
+
+    @property
+    def allocated(self) -> Amount:
+        """What is set aside for analysts, spent or not."""
+        return total(self.allowances.values(), self.flavor)
+
+    def held(self, analyst: str | None) -> Tally:
+        """The releases of one analyst, or those without."""
+        return self.holders.get(analyst, Tally(self.flavor))
+
+    def of_period(self, period: str) -> Tally:
+        """The releases of one period."""
+        return self.periods.get(period, Tally(self.flavor))
+
+    def remaining(self, analyst: str | None = None, period: str | None = None) -> Amount:
+        """What is left: of the data set, less what is set aside; of an allocation; of a period."""
+        if period is not None:
+            if self.each_period is None:
+                raise wrong(
+                    f"the data set {self.name} has no ceiling for each period",
+                    field="period",
+                    expected="a data set opened with each_period",
+                    hint="Ask for total(period=...), or for what is left of the whole.",
+                )
+            return Amount.of(self.each_period).minus(self.of_period(period).amount())
+        if analyst is not None:
+            return self._allowance(analyst).minus(self.held(analyst).amount())
+        return self.limit.minus(self.spent.amount())
+
+    def unreserved(self) -> Amount:
+        """What is neither spent without an allocation nor set aside, nor beyond the whole's remainder."""
+        free = self.limit.minus(self.allocated + self.held(None).amount())
+        whole = self.remaining()
+        pairs = zip(free.values, whole.values, strict=True)
+        return Amount(free.units, tuple(min(a, b) for a, b in pairs))
+
+    def part(self, event: Spent) -> Part:
+        """The release restated in the ceiling's flavor."""
+        return carried(guarantee(event.specification), self.flavor, event.group, event.sample)
+
+    def charged(self, event: Spent) -> Account:
+        """With one more release, if it fits everywhere."""
+        part = self.part(event)
+        whole = _charge(self.spent, part, self.limit, f"the data set {self.name}")
+        periods = dict(self.periods)
+        if event.period is not None:
+            tally_before = self.of_period(event.period)
+            if self.each_period is None:
+                periods[event.period] = tally_before.plus(part)
+            else:
+                limit = Amount.of(self.each_period)
+                where = f"the period {event.period} of {self.name}"
+                periods[event.period] = _charge(tally_before, part, limit, where)
+        elif self.each_period is not None:
+            raise wrong(
+                f"the data set {self.name} has a ceiling for each period",
+                field="period",
+                expected="the period of the release",
+                hint="Name it, for example period='2026-Q3'.",
+            )
+        limit, where = self._holding(event.analyst)
+        holder = _charge(self.held(event.analyst), part, limit, where)
+        return replace(
+            self,
+            spent=whole,
+            parts=(*self.parts, part),
+            periods=periods,
+            holders={**self.holders, event.analyst: holder},
+        )
+
+    def _holding(self, analyst: str | None) -> tuple[Amount, str]:
+        if analyst is None:
+            return self.limit.minus(self.allocated), f"what is not allocated of {self.name}"
+        return self._allowance(analyst), f"the allocation of {analyst} on {self.name}"
+
+    def _allowance(self, analyst: str) -> Amount:
+        if analyst not in self.allowances:
+            raise Refusal(
+                f"{analyst} has no allocation on {self.name}",
+                field="analyst",
+                expected="an analyst with an allocation on this data set",
+                hint="An allocator sets it aside: ledger.allocate(dataset, Equal([...]), by=allocator).",
+            )
+        return self.allowances[analyst]
+
+    def allowed(self, shares: Mapping[str, Amount]) -> Account:
+        """With allocations added, if all of them fit in what is neither spent nor set aside."""
+        requested = total(shares.values(), self.flavor)
+        if not requested.fits(self.unreserved()):
+            raise OverBudget(f"what is not allocated of {self.name}", requested, self.unreserved())
+        none = Amount.none(self.flavor)
+        added = {name: self.allowances.get(name, none) + share for name, share in shares.items()}
+        return replace(self, allowances={**self.allowances, **added})
+
+    def withdrawn(self, analyst: str) -> Account:
+        """With an allocation cut down to what was spent of it."""
+        self._allowance(analyst)
+        return replace(self, allowances={**self.allowances, analyst: self.held(analyst).amount()})
+
+    def spend(self, sequence: int) -> Spend:
+        """A spend by its number."""
+        if sequence not in self.spends:
+            raise UnknownName(
+                f"event {sequence} is not a spend on {self.name}",
+                field="spend",
+                expected="the sequence number of a spend",
+                hint="See `stirred ledger show`.",
+            )
+        return self.spends[sequence]
+
+    def waiting(self, plan: str) -> Spend:
+        """The open spend of a plan, or the reason why there is none."""
+        if plan in self.pending:
+            return self.spends[self.pending[plan]]
+        done = any(spend.plan == plan for spend in self.spends.values())
+        raise NotOpen(
+            f"{self.name} has no open spend of this plan"
+            + (": the release was finished" if done else ": nothing was spent for it"),
+            field="plan",
+            expected="the digest of exactly the plan that was frozen when the budget was spent",
+            hint="A release is resumed only with the same plan; a changed plan is a new release.",
+        )
+
+    def with_spend(self, spend: Spend) -> Account:
+        """With a spend added or changed."""
+        pending = {plan: number for plan, number in self.pending.items() if number != spend.sequence}
+        if spend.manifest is None:
+            pending[spend.plan] = spend.sequence
+        return replace(self, spends={**self.spends, spend.sequence: spend}, pending=pending)
+
+    def composed(self, period: str | None = None) -> Specification:
+        """The guarantee of everything so far; a tainted account is certified no more."""
+        whole = (self.spent if period is None else self.of_period(period)).specification()
+        return self._marked(whole)
+
+    def priced(self, specification: Specification) -> Amount:
+        """A guarantee in the coordinates of the ceiling's flavor."""
+        return Amount.of(carried(specification, self.flavor, None, None).specification)
+
+    def by_unit(self, period: str | None = None) -> dict[str, Specification]:
+        """The releases of each protection unit, each composed in its own flavor, before any group factor."""
+        groups: dict[str, list[Specification]] = {}
+        for spend in self.spends.values():
+            if period is not None and spend.period != period:
+                continue
+            groups.setdefault(spend.specification.input_premetric.unit, []).append(spend.specification)
+        return {unit: self._marked(compose(*parts, order="adaptive")) for unit, parts in groups.items()}
+
+    def recomputed(self) -> Amount:
+        """The total composed from all parts at once, not one by one."""
+        return tally(list(self.parts), self.flavor).amount()
+
+    def _marked(self, whole: Specification) -> Specification:
+        if not self.tainted:
+            return whole
+        notes = tuple(f"not covered by any guarantee: {reason}" for reason in self.tainted)
+        fields = {"assumptions": (*whole.assumptions, *notes), "standing": "uncertified"}
+        return Specification(**dict(whole) | fields)
+
+
+def _charge(before: Tally, part: Part, limit: Amount, where: str) -> Tally:
+    """The tally with one more release, or a refusal with requested, remaining and difference."""
+    spent = before.amount()
+    if part.sample is None:
+        requested = Amount.of(part.specification)
+        if not (spent + requested).fits(limit):
+            raise OverBudget(where, requested, limit.minus(spent))
+        return before.plus(part)
+    after = before.plus(part)
+    if not after.amount().fits(limit):
+        raise OverBudget(where, after.amount().minus(spent), limit.minus(spent))
+    return after
+
+
+def _require_ceiling(ceiling: Specification, name: str) -> None:
+    """Refuse a ceiling that is a curve, differs by universe, or has no exact square where one is needed."""
+    units_of(ceiling.output_premetric)
+    budget = ceiling.budget
+    squared = budget.parametrisation in {"rho", "mu"}
+    if not budget.is_constant or (squared and not budget.amount.is_infinite and budget.amount.square is None):
+        raise wrong(
+            "a ceiling is one exact number in every universe",
+            field=f"{name}.budget",
+            expected="a constant budget; for zCDP as rho_squared, for Gaussian DP with an exact square",
+            hint="Use Budget.epsilon(...), Budget.zcdp(rho_squared=...) or Budget.gdp(mu=...).",
+        )

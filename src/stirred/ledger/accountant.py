@@ -1,0 +1,165 @@
+"""The accountant: what events cost together, in the flavor of the data set's ceiling.
+
+Guarantee
+    The tally of some releases is their adaptive composition (``stirred.spec.compose``) stated in the
+    ceiling's flavor. A release whose guarantee does not carry over to that flavor is refused: budgets of
+    different flavors are never compared. Arithmetic is exact; where a sample amplifies, the amplified
+    budget is rounded up to a rational.
+Assumes
+    Fresh seeds in every release (repeated ones are refused by the books), the group factors as claimed,
+    and independent samples with the designs as claimed.
+Reference
+    R32 of the theory (meet of flavors); Proposition 2.4.15 (group factors); section 6.5.2 of the thesis
+    (compose inside a sample, then amplify once).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from stirred.errors import NotImplied, Refusal, StirredError
+from stirred.ledger.amount import Amount
+from stirred.ledger.events import Group, Sample
+from stirred.ledger.refusals import IncomparableFlavor
+from stirred.spec.amplification import Relation, shared_sample
+from stirred.spec.budget import Budget
+from stirred.spec.composition import compose
+from stirred.spec.exact import Exact
+from stirred.spec.input_premetric import Neighbours
+from stirred.spec.multiverse import Trivial
+from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.specification import Flavor, Specification
+from stirred.spec.unit import change_unit
+
+_RELATIONS: dict[str, tuple[str, tuple[str, ...], Relation]] = {
+    "simple-random": ("replacement", ("replace", "replace-ordered"), "replace-one"),
+    "poisson": ("addition and removal", ("add-remove", "add-remove-ordered"), "add-remove"),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One release, restated in the ceiling's flavor."""
+
+    specification: Specification
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Releases composed in one flavor: those with their own randomness, and those of each sample."""
+
+    flavor: Flavor
+    direct: Specification | None = None
+    samples: tuple[tuple[Sample, tuple[Specification, ...]], ...] = ()
+
+    def plus(self, part: Part) -> Tally:
+        """With one more release."""
+        if part.sample is None:
+            parts = [s for s in (self.direct, part.specification) if s is not None]
+            return replace(self, direct=_composed(parts, self.flavor))
+        groups = dict(self.samples)
+        known = next((sample for sample in groups if sample.name == part.sample.name), part.sample)
+        if known != part.sample:
+            raise Refusal(
+                f"the sample {known.name} is known with another rate or design",
+                field="sample",
+                expected=f"rate {known.rate}, design {known.design}",
+                hint="One sample has one design; name another draw differently.",
+            )
+        groups[known] = (*groups.get(known, ()), part.specification)
+        return replace(self, samples=tuple(groups.items()))
+
+    def specification(self) -> Specification:
+        """The composed guarantee; of nothing, the budget zero."""
+        parts = [] if self.direct is None else [self.direct]
+        parts += [_amplified(sample, inside) for sample, inside in self.samples]
+        if not parts:
+            return Amount.none(self.flavor).within(self.flavor)
+        return parts[0] if len(parts) == 1 else _composed(parts, self.flavor)
+
+    def amount(self) -> Amount:
+        """The composed budget in the coordinates that add up."""
+        return Amount.of(self.specification())
+
+
+def tally(parts: list[Part], flavor: Flavor) -> Tally:
+    """Many releases at once: the twin of adding them one by one."""
+    direct = [part.specification for part in parts if part.sample is None]
+    whole = Tally(flavor, _composed(direct, flavor) if direct else None)
+    for part in parts:
+        if part.sample is not None:
+            whole = whole.plus(part)
+    return whole
+
+
+def carried(
+    specification: Specification, ceiling: Flavor, group: Group | None, sample: Sample | None
+) -> Part:
+    """A release restated in the ceiling's flavor, or the reason why it cannot be.
+
+    The group factor is applied first: one unit of the ceiling is at most so many units of the release.
+    """
+    try:
+        if group is not None:
+            factor = Fraction(group.factor)
+            specification = change_unit(specification, ceiling.input_premetric, factor, group.because)
+        part = Part(_composed([specification], ceiling), sample)
+    except StirredError as error:
+        raise IncomparableFlavor(
+            f"this release cannot be charged to the data set: {error.problem}",
+            field="specification",
+            expected=f"a guarantee that carries over to {ceiling}",
+            hint="Budgets of different flavors are in different currencies. Restate the release in the "
+            "flavor of the ceiling (stirred.spec.convert, pull_back; group= for a larger unit), or keep it "
+            "under a data set opened in its own flavor.",
+        ) from None
+    if sample is not None:
+        _require_amplifiable(ceiling, sample)
+    return part
+
+
+def _composed(parts: list[Specification], flavor: Flavor) -> Specification:
+    """Adaptive composition under the ceiling's flavor, with every assumption said once."""
+    whole = compose(*parts, order="adaptive", under=flavor)
+    assumptions = tuple(dict.fromkeys(whole.assumptions))
+    return Specification(**dict(whole) | {"assumptions": assumptions})
+
+
+def _amplified(sample: Sample, inside: tuple[Specification, ...]) -> Specification:
+    """All releases of one sample, composed and then amplified once; rounded up."""
+    whole = compose(*inside, order="adaptive")
+    relation = _RELATIONS[sample.design][2]
+    given = whole.budget.amount
+    loss = shared_sample([given.float_up()], _rate_up(sample), relation).epsilon
+    assumption = (
+        f"sample {sample.name} was drawn afresh ({sample.design}, rate {sample.rate}) and stays secret"
+    )
+    return whole.flavor.with_budget(
+        Budget.epsilon(min(Exact.computed(loss), given)),
+        assumptions=tuple(dict.fromkeys((*whole.assumptions, assumption))),
+        standing=whole.standing,
+    )
+
+
+def _rate_up(sample: Sample) -> float:
+    return min(1.0, Exact(Fraction(sample.rate)).float_up())
+
+
+def _require_amplifiable(ceiling: Flavor, sample: Sample) -> None:
+    words, relations, _ = _RELATIONS[sample.design]
+    premetric = ceiling.input_premetric
+    fits = isinstance(premetric, Neighbours) and premetric.relation in relations
+    if (
+        fits
+        and isinstance(ceiling.output_premetric, Multiplicative)
+        and isinstance(ceiling.multiverse, Trivial)
+    ):
+        return
+    raise NotImplied(
+        f"no theorem here amplifies {sample.design} sampling in {ceiling}",
+        field="sample",
+        expected=f"pure DP without invariants, between neighbours by {words} of one record",
+        hint="Leave the sample out: the guarantee given the sample also holds, without amplification.",
+    )

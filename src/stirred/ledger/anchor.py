@@ -1,0 +1,64 @@
+"""The head file: the end of the chain, kept beside the ledger, so that a cut tail is noticed.
+
+Guarantee
+    A ledger that ends before the event of its head file, or holds another event there, is found out.
+Assumes
+    Whoever shortened the ledger did not rewrite the head file. Against somebody who can write the whole
+    folder, keep heads elsewhere: print them into releases, or mail them to an auditor.
+
+The file is written after the commit. A crash in between leaves it behind, never ahead: that is not a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from stirred.errors import InputError, StirredError
+from stirred.ledger.canonical import require_digest
+from stirred.ledger.chain import Head
+
+
+@dataclass(frozen=True)
+class HeadFile:
+    """A file with the sequence number and the hash of the last event known."""
+
+    path: Path
+
+    def write(self, head: Head) -> None:
+        """Move the file forward, whole or not at all; where it cannot be written it stays behind."""
+        with contextlib.suppress(OSError, StirredError):
+            known = self.read()
+            if known is not None and known.sequence >= head.sequence:
+                return
+            body = {"schema_version": 1, "type": "ledger-head", "sequence": head.sequence, "hash": head.hash}
+            temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.part")
+            try:
+                with temporary.open("w", encoding="utf-8") as file:
+                    file.write(json.dumps(body) + "\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def read(self) -> Head | None:
+        """The head, or nothing where there is no file; a file that is not a head is refused."""
+        try:
+            body = json.loads(self.path.read_text(encoding="utf-8"))
+            if body["type"] != "ledger-head" or type(body["sequence"]) is not int:
+                raise KeyError("type")
+            return Head(body["sequence"], require_digest(body["hash"], "hash"))
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, StirredError):
+            raise InputError(
+                f"{self.path.name} is not a head file",
+                field="head",
+                expected="a file written by the ledger",
+                hint="Remove it if it was damaged by accident; the next event writes it anew.",
+            ) from None

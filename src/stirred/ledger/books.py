@@ -1,0 +1,243 @@
+"""The books: what follows from the events, and what may follow next.
+
+Guarantee
+    ``Books.after`` is the only way from one state to the next, for a writer and for an auditor alike: an
+    entry that the rules refuse (a role, a budget, a plan, a seed) can be neither written nor verified.
+Assumes
+    Entries come in the order of the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from stirred.errors import InputError, NonFreshSeeds, UnknownName
+from stirred.ledger.account import Account, Spend
+from stirred.ledger.amount import Amount
+from stirred.ledger.chain import Entry, Head
+from stirred.ledger.events import (
+    Allocated,
+    Appointed,
+    Event,
+    Finished,
+    Founded,
+    NonPrivate,
+    Opened,
+    Overridden,
+    Participated,
+    Resumed,
+    Spent,
+    Withdrawn,
+    guarantee,
+)
+from stirred.ledger.refusals import NotOpen, NotPermitted, wrong
+from stirred.ledger.roles import Role, not_own, permitted
+from stirred.spec.composition import compose
+
+
+@dataclass(frozen=True)
+class Books:
+    """The state of a ledger after some entries."""
+
+    head: Head | None = None
+    people: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    seeds: frozenset[str] = frozenset()
+    key: str | None = None
+
+    def account(self, dataset: str) -> Account:
+        """The account of a data set."""
+        if dataset not in self.accounts:
+            known = ", ".join(sorted(self.accounts)) or "none so far"
+            raise UnknownName(
+                "this data set is not in the ledger",
+                field="dataset",
+                expected=f"one of: {known}",
+                hint="An owner opens it: ledger.open_dataset(name, ceiling, by=owner).",
+            )
+        return self.accounts[dataset]
+
+    def role(self, event: Event, name: str) -> Role:
+        """The role under which a person may make an entry."""
+        held: tuple[Role, ...] = self.people.get(name, ())
+        if isinstance(event, Founded) and self.head is None:
+            held = ("owner",)
+        role = permitted(event.kind, name, held)
+        if role == "analyst" and isinstance(event, Spent | Resumed | Finished):
+            self._require_own(event, name)
+        return role
+
+    def _require_own(self, event: Spent | Resumed | Finished, name: str) -> None:
+        if isinstance(event, Spent):
+            holder = event.analyst
+        else:
+            holder = self.account(event.dataset).spend(event.spend).analyst
+        if holder != name:
+            raise not_own(name)
+
+    def after(self, entry: Entry) -> Books:
+        """The books with one more entry, or the refusal of it."""
+        if entry.role != self.role(entry.event, entry.name):
+            raise NotPermitted(
+                f"{entry.name} acted as {entry.role}, which is not the role the act was permitted in",
+                field="by",
+                expected="the first role that permits the act",
+                hint="Let the ledger choose the role.",
+            )
+        if (self.head is None) != isinstance(entry.event, Founded):
+            raise wrong(
+                "a ledger is founded once, by its first event",
+                field="event",
+                expected="one founding event, at the beginning",
+                hint="Use Ledger.create for a new ledger.",
+            )
+        row = entry.row()
+        return replace(self._with(entry), head=Head(row.sequence, row.hash))
+
+    def _with(self, entry: Entry) -> Books:
+        event = entry.event
+        if isinstance(event, Founded):
+            return replace(self, people={event.owner: ("owner",)}, key=event.key)
+        if isinstance(event, Appointed):
+            return self._appointed(event)
+        if isinstance(event, Opened):
+            return self._opened(event)
+        account = self.account(event.dataset)
+        if isinstance(event, Spent):
+            seeds = self.seeds if event.seed is None else self.seeds | {event.seed}
+            return replace(self._put(self._spent(account, event, entry)), seeds=seeds)
+        return self._put(self._noted(account, event))
+
+    def _put(self, account: Account) -> Books:
+        return replace(self, accounts={**self.accounts, account.name: account})
+
+    def _appointed(self, event: Appointed) -> Books:
+        people = {**self.people, event.person: event.roles}
+        if not any("owner" in roles for roles in people.values()):
+            raise wrong(
+                "the last owner cannot give up the role",
+                field="roles",
+                expected="at least one owner at any time",
+                hint="Appoint another owner first.",
+            )
+        return replace(self, people=people)
+
+    def _opened(self, event: Opened) -> Books:
+        if event.dataset in self.accounts:
+            raise wrong(
+                f"the data set {event.dataset} is open already",
+                field="dataset",
+                expected="a name that is not in the ledger",
+                hint="A ceiling does not change: it was set before the first release. Nothing is reset.",
+            )
+        return self._put(Account.open(event))
+
+    def _spent(self, account: Account, event: Spent, entry: Entry) -> Account:
+        if event.plan in account.pending:
+            raise NotOpen(
+                f"this plan has an open spend on {account.name}",
+                field="plan",
+                expected="a plan without an open spend",
+                hint="Take the release up again with ledger.resume(dataset, plan): it costs nothing more.",
+            )
+        self.require_payable(event)
+        spend = Spend(
+            sequence=entry.sequence,
+            dataset=account.name,
+            specification=guarantee(event.specification),
+            plan=event.plan,
+            name=entry.name,
+            at=entry.at,
+            analyst=event.analyst,
+            period=event.period,
+            group=event.group,
+            tainted=account.tainted,
+        )
+        return account.charged(event).with_spend(spend)
+
+    def require_payable(self, event: Spent) -> None:
+        """Refuse randomness that another release used, and an account that is nobody's."""
+        self._require_fresh(event)
+        self._require_analyst(event.analyst)
+
+    def _require_fresh(self, event: Spent) -> None:
+        """Composition with shared randomness needs the joint law."""
+        if event.fresh and (event.seed is None or event.seed not in self.seeds):
+            return
+        try:
+            compose(guarantee(event.specification), seeds="shared")
+        except NonFreshSeeds as error:
+            raise NonFreshSeeds(
+                f"this release is not made with fresh randomness: {error.problem}",
+                field="seed",
+                expected=error.expected,
+                hint="Draw a fresh seed; or spend the specification of all outputs together, as one release; "
+                "or, if it was published already, record it as a step without protection.",
+            ) from None
+
+    def _require_analyst(self, name: str | None) -> None:
+        if name is not None and "analyst" not in self.people.get(name, ()):
+            raise NotPermitted(
+                f"{name} is not an analyst",
+                field="analyst",
+                expected="a person appointed as analyst",
+                hint="An owner appoints people: ledger.appoint(name, 'analyst', by=owner).",
+            )
+
+    def _noted(self, account: Account, event: Event) -> Account:
+        if isinstance(event, Resumed):
+            spend = account.spend(event.spend)
+            _require_attempt(spend, event.attempt - 1)
+            return account.with_spend(replace(spend, attempt=event.attempt))
+        if isinstance(event, Finished):
+            spend = account.spend(event.spend)
+            _require_attempt(spend, event.attempt)
+            return account.with_spend(replace(spend, manifest=event.manifest))
+        if isinstance(event, Allocated):
+            for share in event.shares:
+                self._require_analyst(share.analyst)
+            return account.allowed({share.analyst: Amount.read(share.amount) for share in event.shares})
+        if isinstance(event, Withdrawn):
+            return account.withdrawn(event.analyst)
+        if isinstance(event, NonPrivate):
+            return replace(account, tainted=(*account.tainted, f"{event.step}: {event.reason}"))
+        if isinstance(event, Overridden):
+            return replace(account, overridden=(*account.overridden, f"{event.step}: {event.reason}"))
+        if isinstance(event, Participated):
+            return self._tracked(account, event)
+        raise InputError(
+            "an event has no place here",
+            field="event",
+            expected="an event on a data set",
+            hint="Run `stirred ledger verify`.",
+        )
+
+    def _tracked(self, account: Account, event: Participated) -> Account:
+        spend = account.spend(event.spend)
+        if spend.tracked:
+            raise wrong(
+                f"the participants of event {event.spend} are recorded already",
+                field="spend",
+                expected="a release whose participants are not yet recorded",
+                hint="Record all participants of a release in one call.",
+            )
+        return account.with_spend(replace(spend, tracked=True))
+
+
+def _require_attempt(spend: Spend, attempt: int) -> None:
+    """Refuse to touch a finished spend, or one that another run has taken up since."""
+    if spend.manifest is not None:
+        raise NotOpen(
+            f"the release of event {spend.sequence} is finished",
+            field="spend",
+            expected="an open spend",
+            hint="A second set of products would be a second release, which spends again: do not publish it.",
+        )
+    if spend.attempt != attempt:
+        raise NotOpen(
+            f"the release of event {spend.sequence} was resumed by another run",
+            field="attempt",
+            expected=f"attempt {spend.attempt}, the latest",
+            hint="Two runs of one plan must not both publish: discard the products of this one.",
+        )

@@ -1,0 +1,274 @@
+"""Events: what happened, to which data set, under which specification. Never a running total.
+
+Guarantee
+    Every event is immutable, strict plain data: it is read back as it was written, or refused.
+Assumes
+    Nothing: what an event costs is the accountant's business, and what may follow it is the books'.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
+
+from stirred.errors import InputError, NewerSchema, StirredError
+from stirred.ledger.canonical import canonical, require_digest, require_name
+from stirred.ledger.roles import Role
+from stirred.spec.block import Block
+from stirred.spec.exact import as_fraction
+from stirred.spec.specification import Specification
+
+Record = dict[str, Any]
+Design = Literal["simple-random", "poisson"]
+
+
+class Group(Block):
+    """How many units of the release's kind one unit of the ceiling's kind can be, and why."""
+
+    factor: str
+    because: str
+
+    @field_validator("factor", mode="before")
+    @classmethod
+    def _exact(cls, value: object) -> str:
+        return str(_fraction(value, "a factor of at least one", low=Fraction(1)))
+
+
+class Sample(Block):
+    """A secret random sample that releases share, with the rate at which a unit is drawn.
+
+    Assumes
+        The sample was drawn afresh, independently of the data and of every other sample, and nobody
+        learns who is in it. The specification of a release that names a sample is the guarantee *given*
+        the sample, without amplification: the accountant amplifies all of its releases at once.
+    """
+
+    name: str
+    rate: str
+    design: Design
+
+    @field_validator("rate", mode="before")
+    @classmethod
+    def _exact(cls, value: object) -> str:
+        return str(_fraction(value, "a rate above 0 and at most 1", high=Fraction(1), above=Fraction(0)))
+
+
+class Founded(Block):
+    """The first event: who owns the ledger, and the fingerprint of the key of its salted ids."""
+
+    kind: Literal["founded"] = "founded"
+    owner: str
+    key: str | None = None
+
+
+class Appointed(Block):
+    """The roles that a person holds from now on; none ends them."""
+
+    kind: Literal["appointed"] = "appointed"
+    person: str
+    roles: tuple[Role, ...]
+
+
+class Opened(Block):
+    """A data set with its ceiling: a whole specification, flavor and total budget."""
+
+    kind: Literal["opened"] = "opened"
+    dataset: str
+    ceiling: Record
+    each_period: Record | None = None
+
+
+class Spent(Block):
+    """A release about to be made. Written before the mechanism runs; it stays, whatever happens next."""
+
+    kind: Literal["spent"] = "spent"
+    dataset: str
+    specification: Record
+    plan: str
+    analyst: str | None = None
+    period: str | None = None
+    fresh: bool = True
+    seed: str | None = None
+    sample: Sample | None = None
+    group: Group | None = None
+
+
+class Resumed(Block):
+    """An interrupted release taken up again, under the same plan; earlier attempts may not finish."""
+
+    kind: Literal["resumed"] = "resumed"
+    dataset: str
+    spend: int
+    attempt: int
+
+
+class Finished(Block):
+    """A release whose products are complete: their manifest's digest."""
+
+    kind: Literal["finished"] = "finished"
+    dataset: str
+    spend: int
+    attempt: int
+    manifest: str
+
+
+class Share(Block):
+    """An analyst's part of an allocation, in the coordinates that add up."""
+
+    analyst: str
+    amount: dict[str, str]
+
+
+class Allocated(Block):
+    """Parts of a data set's budget set aside for analysts."""
+
+    kind: Literal["allocated"] = "allocated"
+    dataset: str
+    rule: Literal["equal", "weighted", "accuracy"]
+    shares: tuple[Share, ...]
+
+
+class Withdrawn(Block):
+    """What an analyst has not spent returns to the data set."""
+
+    kind: Literal["withdrawn"] = "withdrawn"
+    dataset: str
+    analyst: str
+
+
+class NonPrivate(Block):
+    """A step on the confidential data that no specification covers: it taints what follows."""
+
+    kind: Literal["non-private"] = "non-private"
+    dataset: str
+    step: str
+    reason: str
+
+
+class Overridden(Block):
+    """A step of the deployment checklist that was overridden, and why."""
+
+    kind: Literal["overridden"] = "overridden"
+    dataset: str
+    step: str
+    reason: str
+
+
+class Participated(Block):
+    """Who took part in a release: the digest of the salted ids, which are kept beside the events."""
+
+    kind: Literal["participated"] = "participated"
+    dataset: str
+    spend: int
+    tags: str
+
+
+Event = (
+    Founded
+    | Appointed
+    | Opened
+    | Spent
+    | Resumed
+    | Finished
+    | Allocated
+    | Withdrawn
+    | NonPrivate
+    | Overridden
+    | Participated
+)
+KINDS = tuple(model.model_fields["kind"].default for model in Event.__args__)
+_READER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+_NAMES = ("dataset", "owner", "person", "analyst", "period", "step", "reason", "because", "name")
+_DIGESTS = ("plan", "manifest", "seed", "key", "tags")
+
+
+def write(event: Event) -> Record:
+    """The event as plain data; absent fields are left out."""
+    record: Record = event.model_dump(mode="json", exclude_none=True)
+    return record
+
+
+def read(record: Record) -> Event:
+    """Read what ``write`` wrote; an unknown kind is from a newer version."""
+    if record.get("kind") not in KINDS:
+        raise NewerSchema(
+            "an event is of a kind that this version does not know",
+            field="event.kind",
+            expected=f"one of {', '.join(KINDS)}",
+            hint="Upgrade stirred; nothing is guessed from a newer ledger.",
+        )
+    try:
+        return _READER.validate_python(record)
+    except ValidationError:
+        raise InputError(
+            "an event does not have the fields of its kind",
+            field="event",
+            expected="the fields listed in stirred.ledger.events",
+            hint="Run `stirred ledger verify`.",
+        ) from None
+
+
+def checked(event: Event) -> Event:
+    """The event, with every name and digest in it checked."""
+    parts: list[Block] = [event, *(v for v in dict(event).values() if isinstance(v, Block))]
+    if isinstance(event, Allocated):
+        parts += event.shares
+    for part in parts:
+        for field, value in dict(part).items():
+            if value is not None and field in _NAMES:
+                require_name(value, field)
+            if value is not None and field in _DIGESTS:
+                require_digest(value, field)
+    return event
+
+
+def stored(specification: Specification, field: str) -> Record:
+    """A specification as plain data, if it is read back exactly as it is."""
+    if not isinstance(specification, Specification):
+        raise InputError(
+            f"{field} is not a specification",
+            field=field,
+            expected="a Specification: five building blocks, not a number",
+            hint="Use stirred.spec, or the guarantee() of a mechanism.",
+        )
+    record = specification.record()
+    if guarantee(record) != specification:
+        raise InputError(
+            "the specification is not read back from JSON as it is",
+            field=field,
+            expected="blocks that survive to_json and from_json",
+            hint="Avoid empty texts and points that JSON cannot tell apart.",
+        )
+    return record
+
+
+def guarantee(record: Record) -> Specification:
+    """The specification that an event carries."""
+    return _specification(canonical(record))
+
+
+@lru_cache(maxsize=1024)
+def _specification(text: str) -> Specification:
+    return Specification.read(json.loads(text))
+
+
+def _fraction(
+    value: object,
+    expected: str,
+    low: Fraction | None = None,
+    high: Fraction | None = None,
+    above: Fraction | None = None,
+) -> Fraction:
+    try:
+        number = as_fraction(value)
+    except StirredError:
+        raise ValueError(expected) from None
+    outside = (low is not None and number < low) or (high is not None and number > high)
+    if outside or (above is not None and number <= above):
+        raise ValueError(expected)
+    return number

@@ -1,0 +1,66 @@
+"""What the ledger says no with: each refusal says what it refused and what would have been accepted."""
+
+from __future__ import annotations
+
+from stirred.errors import InputError, Refusal
+from stirred.ledger.amount import Amount
+
+
+class OverBudget(Refusal):
+    """A release does not fit: requested, remaining and their difference, exactly."""
+
+    code = "over-budget"
+
+    def __init__(self, where: str, requested: Amount, remaining: Amount) -> None:
+        difference = requested.beyond(remaining)
+        super().__init__(
+            f"{where} has no room for this: requested {requested}, remaining {remaining}, "
+            f"difference {difference}",
+            field="specification.budget",
+            expected=f"at most {remaining}",
+            hint="Spend less, or ask for a larger budget before the data are opened: nothing is refunded.",
+        )
+        self.requested, self.remaining, self.difference = requested, remaining, difference
+
+    def as_dict(self) -> dict[str, str]:
+        """The error as one flat object, with the three amounts."""
+        return super().as_dict() | {
+            "requested": str(self.requested),
+            "remaining": str(self.remaining),
+            "difference": str(self.difference),
+        }
+
+
+class IncomparableFlavor(Refusal):
+    """A release whose guarantee is not known to carry over to the flavor of the data set's ceiling."""
+
+    code = "incomparable-flavor"
+
+
+class NotPermitted(Refusal):
+    """A person who does not hold a role that may do this."""
+
+    code = "not-permitted"
+
+
+class NotOpen(Refusal):
+    """A spend that is finished, was resumed by another run, or never was."""
+
+    code = "not-open"
+
+
+class TamperedLedger(Refusal):
+    """The chain of events is broken: nothing is spent on such a ledger."""
+
+    code = "tampered-ledger"
+
+
+class LedgerBusy(InputError):
+    """Another process held the ledger for longer than the time allowed."""
+
+    code = "ledger-busy"
+
+
+def wrong(problem: str, *, field: str, expected: str, hint: str) -> InputError:
+    """A wrong call."""
+    return InputError(problem, field=field, expected=expected, hint=hint)

@@ -1,0 +1,58 @@
+"""Where the events are kept: the few things that a ledger asks of a database.
+
+Guarantee (of whatever fills this interface)
+    Within ``writing`` there is one writer at a time, who sees everything committed before; on leaving the
+    block all of it is kept, durably, or, after an exception or a crash, none of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+
+from stirred.ledger.chain import Row
+
+
+class Transaction(ABC):
+    """A consistent view of the ledger, and, when writing, the right to append to it."""
+
+    @abstractmethod
+    def rows(self, after: int = -1) -> Iterator[Row]:
+        """The entries behind a sequence number, in order."""
+
+    @abstractmethod
+    def append(self, row: Row) -> None:
+        """Add an entry; one with the same sequence number must fail."""
+
+    @abstractmethod
+    def add_tags(self, spend: int, tags: Iterable[bytes]) -> None:
+        """Add the salted ids of the participants of a release."""
+
+    @abstractmethod
+    def tags(self, spend: int) -> Iterator[bytes]:
+        """The salted ids of a release, in order of their bytes."""
+
+    @abstractmethod
+    def tagged(self) -> frozenset[int]:
+        """The releases that have participants."""
+
+    @abstractmethod
+    def crowd(self, limit: int) -> int:
+        """How many salted ids belong to more releases than the limit."""
+
+    @abstractmethod
+    def faults(self) -> tuple[str, ...]:
+        """What the database itself finds wrong with its files."""
+
+
+class Storage(ABC):
+    """A database of entries. It must be possible to copy it and to hand it to another process."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """A transaction with the only right to write; committed on leaving, rolled back on an exception."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A transaction that only reads."""
