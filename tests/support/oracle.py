@@ -115,7 +115,9 @@ def _near(fit: Fit, programme: Programme) -> np.ndarray:
     return np.zeros(programme.shape) + mean
 
 
-def _clarabel(quadratic: Any, linear: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _clarabel(
+    quadratic: Any, linear: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
     import clarabel
 
     equal = low == high
@@ -124,7 +126,7 @@ def _clarabel(quadratic: Any, linear: np.ndarray, matrix: Any, low: np.ndarray, 
     right = np.concatenate([high[equal], high[above], -low[below]])
     cones = [
         clarabel.ZeroConeT(int(equal.sum())),
-        clarabel.NonnegativeConeT(int((above.sum() + below.sum()))),
+        clarabel.NonnegativeConeT(int(above.sum() + below.sum())),
     ]
     settings = clarabel.DefaultSettings()
     settings.verbose = False

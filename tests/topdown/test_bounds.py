@@ -433,7 +433,6 @@ def test_a_small_cap_leaves_the_rest_for_the_others():
         ({"building": (0, 1)}, ("block",)),  # both kinds from one total
         ({"building": (0, 1)}, ("state", "kind")),  # counted at another level
         ({"shed": (0,)}, ("block", "kind")),  # not counted at all
-        ({"building": (0, 7)}, ("block", "kind")),  # a type that persons do not have
     ],
 )
 def test_facilities_that_are_not_counted_are_refused(sources, count):
@@ -444,6 +443,27 @@ def test_facilities_that_are_not_counted_are_refused(sources, count):
     refused(
         blocks_with([[1, 1], [1, 1]], [[1, 1], [1, 1]], declared), "the bounds on group need the number of"
     )
+
+
+@pytest.mark.parametrize(
+    ("sources", "at_least_one"),
+    [({"building": (0, 7)}, ()), ({"building": (0,)}, (1,)), ({"building": (0,)}, (7,))],
+)
+def test_types_of_facilities_that_there_are_not_are_refused(sources, at_least_one):
+    declared = (
+        Invariant(count=Count(unit="building", by=("block", "kind"))),
+        Facilities(attribute="group", level="block", sources=sources, at_least_one=at_least_one),
+    )
+    refused(blocks_with([[1, 1], [1, 1]], [[1, 1], [1, 1]], declared), "name a type")
+
+
+def test_a_type_without_a_source_is_not_bounded():
+    declared = (
+        Invariant(count=Count(unit="building", by=("block", "kind"))),
+        Facilities(attribute="group", level="block", cap=3, sources={"building": (0,)}),
+    )
+    case = blocks_with([[1, 5], [1, 1]], [[1, 1], [1, 1]], declared)
+    assert [high for _, high in row(bounds_of(case), 1, 0, 2)] == [3, UNBOUNDED]
 
 
 def test_facilities_find_the_right_count_among_several():

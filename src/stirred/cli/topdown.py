@@ -104,6 +104,8 @@ def run(
 
 
 def _explain(mechanism: TopDown, as_json: bool) -> None:
+    from stirred.spec.invariant import plural
+
     specification = mechanism.guarantee()
     sentences = [constraint.sentence() for constraint in mechanism.constraints]
     if as_json:
@@ -122,7 +124,7 @@ def _explain(mechanism: TopDown, as_json: bool) -> None:
         print_text(f"* {sentence}")
     for universe in mechanism.universes:
         print_table(
-            f"Noise of the measurements of {universe.unit.replace('_', ' ')}s",
+            f"Noise of the measurements of {plural(universe.unit)}",
             ("level", "query", "variance", "sd"),
             [
                 (row["level"], row["query"], f"{row['variance']:.4g}", f"{row['standard_deviation']:.4g}")

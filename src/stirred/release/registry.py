@@ -680,7 +680,7 @@ RULES: tuple[Rule, ...] = (
         _VARIANT,
         "the variant is not that of the specification",
         "Write the record with record_of.",
-        lambda s: s.specification is not None and s.variant != variant_of(s.specification),
+        lambda s: s.specification is not None and s.variant not in {None, variant_of(s.specification)},
     ),
     Rule(
         "understated",

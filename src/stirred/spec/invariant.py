@@ -68,7 +68,7 @@ class Count(_Declared):
 
     def sentence(self) -> str:
         """In words."""
-        return f"the number of {_plural(self.unit)}" + _qualifiers(self.by, self.where)
+        return f"the number of {plural(self.unit)}" + _qualifiers(self.by, self.where)
 
     def needs(self) -> tuple[str, ...]:
         """Names of the attributes it reads."""
@@ -98,7 +98,7 @@ class Sum(_Declared):
 
     def sentence(self) -> str:
         """In words."""
-        start = f"the sum of {_words(self.attribute)} over {_plural(self.unit)}"
+        start = f"the sum of {_words(self.attribute)} over {plural(self.unit)}"
         return start + _qualifiers(self.by, self.where)
 
     def needs(self) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def evaluate(
         unit = invariant.statistic.unit if isinstance(invariant, Threshold) else _unit(invariant)
         if unit not in data:
             raise InputError(
-                f"there is no frame of {_plural(unit)}",
+                f"there is no frame of {plural(unit)}",
                 field="data",
                 expected=f"a frame under the key {unit}",
                 hint="Pass a mapping from unit name to frame.",
@@ -379,6 +379,9 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _plural(unit: str) -> str:
+def plural(unit: str) -> str:
+    """Several units, in words."""
     words = _words(unit)
+    if words.endswith("y") and words[-2:-1] not in "aeiou":
+        return words[:-1] + "ies"
     return words if words.endswith("s") else words + "s"

@@ -144,9 +144,11 @@ class Bounds:
         query, level = self.cells.query(declared.attribute), level_number(self.spine, declared.level)
         labels = [label[0] for label in query.labels()]
         counts = facilities(declared, labels, self.spine, self.units, values)
-        least = np.isin(labels, declared.at_least_one)
-        lower = np.where(least[None, :], counts, 0)
-        upper = np.minimum(counts * declared.cap, UNBOUNDED)
+        named = [label for types in declared.sources.values() for label in types]
+        least = np.array([label in declared.at_least_one for label in labels])
+        bounded = np.array([label in named for label in labels])
+        lower = np.where(least, counts, 0)
+        upper = np.where(bounded, np.minimum(counts * declared.cap, UNBOUNDED), UNBOUNDED)
         self._bound(declared.sentence(), level, query, {}, lower, upper)
 
     def _bound(

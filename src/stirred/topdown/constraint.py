@@ -35,7 +35,7 @@ class Facilities(Block):
 
     ``attribute`` is the person's type of quarters. ``sources`` says which invariant counts the facilities of
     a type; types in ``at_least_one`` are occupied, so each facility holds at least one person. Where there
-    are no facilities of a type there are no people in it.
+    are no facilities of a type there are no people in it. Types without a source are not bounded.
     """
 
     kind: Literal["facilities"] = "facilities"

@@ -96,7 +96,7 @@ def estimate_family(
     slack: float = 0.1,
 ) -> tuple[NDArray[np.int64], Effort]:
     """Integer counts (children, cells of the family) that keep every constraint, and how they were found."""
-    if family.parent is not None and family.parent.size == 0:
+    if family.cells.size == 0:
         return np.zeros((family.children, 0), dtype=np.int64), Effort()
     side = _declared(family, bounds)
     passes = targets.passes(family.cells)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stirred.data.histogram import Histogram
 from stirred.data.spine import Spine
 from stirred.errors import InputError
-from stirred.spec.invariant import Count
+from stirred.spec.invariant import Count, plural
 from stirred.spec.schema import Level
 from stirred.topdown.cells import Cells, Query
 from stirred.topdown.constraint import Declared, Facilities, Invariant
@@ -102,13 +102,21 @@ def facilities(
     values: Values,
 ) -> NDArray[np.int64]:
     """Facilities of every type in every node, from the invariants that count them."""
+    known = {label for types in declared.sources.values() for label in types}
+    if not set(declared.at_least_one) <= known or not known <= set(labels):
+        raise InputError(
+            f"the bounds on {declared.attribute} name a type that it does not have, or that has no source",
+            field="constraints.facilities",
+            expected=f"levels of {declared.attribute} in sources, and some of these in at_least_one",
+            hint="Correct the constraint or the schema.",
+        )
     level = level_number(spine, declared.level)
     out = np.zeros((spine.size(level), len(labels)), dtype=np.int64)
     for unit, types in declared.sources.items():
-        found = _counted(unit, types, level, spine, units, values) if set(types) <= set(labels) else None
+        found = _counted(unit, types, level, spine, units, values)
         if found is None:
             raise InputError(
-                f"the bounds on {declared.attribute} need the number of {unit.replace('_', ' ')}s",
+                f"the bounds on {declared.attribute} need the number of {plural(unit)}",
                 field="constraints.facilities.sources",
                 expected=f"an invariant that counts them by {declared.level}, and by these types if several",
                 hint="Declare that count as an invariant, or leave the bounds out.",

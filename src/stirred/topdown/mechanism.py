@@ -31,6 +31,7 @@ from stirred.spec.budget import Budget
 from stirred.spec.composition import compose
 from stirred.spec.domain import Domain, Stage
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
+from stirred.spec.invariant import plural
 from stirred.spec.multiverse import Invariants, Trivial
 from stirred.spec.output_premetric import NormalisedRenyi
 from stirred.spec.protocol import Release
@@ -42,11 +43,26 @@ from stirred.topdown.algebra import Algebra
 from stirred.topdown.bounds import Bounds
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells, Query
-from stirred.topdown.constraint import EqualTo, Invariant, as_constraints
+from stirred.topdown.constraint import (
+    Declared,
+    EqualTo,
+    Facilities,
+    Invariant,
+    StructuralZero,
+    as_constraints,
+)
 from stirred.topdown.estimates import Estimates
 from stirred.topdown.estimation import Estimator, Settings, estimate
 from stirred.topdown.information import Information
-from stirred.topdown.invariants import earlier_key, invariant_values, level_number, split_count, value_key
+from stirred.topdown.invariants import (
+    earlier_key,
+    facilities,
+    invariant_values,
+    level_number,
+    matching,
+    split_count,
+    value_key,
+)
 from stirred.topdown.measurement import Design, Measurements, measure
 
 ONE_RECORD = (
@@ -163,7 +179,13 @@ class TopDown:
             for name in universe.settings.chain:
                 self.units[universe.unit].query(name)
             for level, passes in universe.settings.passes.items():
-                level_number(self.spine, level)
+                if level not in self.spine.levels:
+                    raise UnknownName(
+                        f"the passes of {universe.unit} name the level {level}",
+                        field="passes",
+                        expected="one of " + ", ".join(self.spine.levels),
+                        hint="Passes are declared for levels of the spine.",
+                    )
                 for name in itertools.chain(*passes):
                     self.units[universe.unit].query(name)
         for release in self.earlier:
@@ -175,15 +197,37 @@ class TopDown:
                     hint="Tabulate the earlier release on this geography first.",
                 )
         for declared in self.constraints:
-            if isinstance(declared, Invariant):
-                if declared.count.unit not in self.units:
-                    raise UnknownName(
-                        f"an invariant counts {declared.count.unit}, which is not declared",
-                        field="constraints.invariant.unit",
-                        expected="one of " + ", ".join(self.units),
-                        hint="Declare the unit with its schema, measured or only counted.",
-                    )
-                split_count(declared.count, self.units[declared.count.unit], self.spine)
+            self._check_constraint(declared)
+
+    def _check_constraint(self, declared: Declared) -> None:
+        """Refuse a declaration that names an unknown unit, level, attribute, or count of facilities."""
+        unit = declared.count.unit if isinstance(declared, Invariant) else declared.unit
+        if unit not in self.units:
+            raise UnknownName(
+                f"a constraint speaks of {unit}, which is not declared",
+                field="constraints.unit",
+                expected="one of " + ", ".join(self.units),
+                hint="Declare the unit with its schema, measured or only counted.",
+            )
+        cells = self.units[unit]
+        if isinstance(declared, Invariant):
+            _, _, where = split_count(declared.count, cells, self.spine)
+            matching(cells, where)
+            return
+        if isinstance(declared, StructuralZero):
+            matching(cells, declared.where)
+            return
+        level_number(self.spine, declared.level)
+        if isinstance(declared, Facilities):
+            labels = [label[0] for label in cells.query(declared.attribute).labels()]
+            counts = [c.count for c in self.constraints if isinstance(c, Invariant)]
+            empty = {}
+            for count in counts:
+                level, query, _ = split_count(count, self.units[count.unit], self.spine)
+                empty[value_key(count)] = np.zeros((self.spine.size(level), query.size), dtype=np.int64)
+            facilities(declared, labels, self.spine, self.units, empty)
+        else:
+            cells.query(declared.query)
 
     def guarantee(self, data: object = None) -> Specification:
         """The specification; it does not depend on the data at all."""
@@ -254,7 +298,7 @@ class TopDown:
         for unit, cells in self.units.items():
             if unit not in frames:
                 raise InputError(
-                    f"there is no table of {unit.replace('_', ' ')}s",
+                    f"there is no table of {plural(unit)}",
                     field=f"data.{unit}",
                     expected="one table for every unit of the plan",
                     hint="Pass a mapping from unit to table.",
@@ -352,7 +396,7 @@ class TopDown:
         for unit, design in self.designs.items():
             if unit not in measurements:
                 raise InputError(
-                    f"there are no measurements of {unit.replace('_', ' ')}s",
+                    f"there are no measurements of {plural(unit)}",
                     field=f"measurements.{unit}",
                     expected="measurements of every universe",
                     hint="Hand over what was measured with this plan.",
@@ -360,7 +404,7 @@ class TopDown:
             made_for = measurements[unit].design
             if made_for is not design and made_for.digest != design.digest:
                 raise InputError(
-                    f"the measurements of {unit.replace('_', ' ')}s were made for another design",
+                    f"the measurements of {plural(unit)} were made for another design",
                     field=f"measurements.{unit}",
                     expected="the same schema, geography and budget",
                     hint="Use the plan that they were made with.",

@@ -2,8 +2,8 @@
 
 PDLP takes a diagonal quadratic: with H = F'F the residuals f_c = F (x_c - y_c) become variables. F is the
 stack of weighted queries where H is a sum of theirs, and a Cholesky factor of H elsewhere. The table y is
-near the unconstrained optimum, and all else is written relative to it: PDLP's tolerances are relative to the
-size of the numbers it sees, which are then residuals, not counts.
+near the unconstrained optimum, and all else is written relative to it, with weights of about one: PDLP's
+tolerances are relative to the size of the numbers it sees, which are then residuals, not counts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,12 @@ def solve_pdlp(programme: Programme, tolerance: float) -> Solution:
     from ortools.pdlp.python import pdlp
 
     factors = [_factor(form, programme.cells) for form in programme.forms]
-    near = _near(programme, factors)
-    problem = _problem(programme, factors, near)
+    curvature = max((factor.multiply(factor).sum() / factor.shape[1] for factor in factors), default=0.0)
+    unit = float(curvature) or 1.0
+    factors = [factor / np.sqrt(unit) for factor in factors]
+    linear = programme.linear / unit
+    near = _near(programme, factors, linear)
+    problem = _problem(programme, factors, linear, near)
     parameters = solvers_pb2.PrimalDualHybridGradientParams()
     criteria = parameters.termination_criteria
     criteria.simple_optimality_criteria.eps_optimal_absolute = tolerance
@@ -44,7 +48,7 @@ def solve_pdlp(programme: Programme, tolerance: float) -> Solution:
     return Solution(np.clip(x, 0.0, programme.upper), int(log.iteration_count), tolerance, tolerance, "pdlp")
 
 
-def _near(programme: Programme, factors: list[Any]) -> NDArray[np.float64]:
+def _near(programme: Programme, factors: list[Any], linear: NDArray[np.float64]) -> NDArray[np.float64]:
     """Non-negative tables close to where the quadratics are least: some steps of conjugate gradients.
 
     Any table is right; a near one makes PDLP exact to small fractions of the noise.
@@ -52,13 +56,16 @@ def _near(programme: Programme, factors: list[Any]) -> NDArray[np.float64]:
     x = np.zeros(programme.shape)
     for kind, factor in enumerate(factors):
         members = np.flatnonzero(programme.kinds == kind)
-        residual = programme.linear[members].T.copy()
+        residual = linear[members].T.copy()
         table, direction = np.zeros_like(residual), residual.copy()
         square = (residual**2).sum(axis=0)
+        enough = 1e-20 * square
         for _ in range(NEAR_STEPS):
             image = factor.T @ (factor @ direction)
             curvature = (direction * image).sum(axis=0)
-            length = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0)
+            length = np.divide(
+                square, curvature, out=np.zeros_like(square), where=(square > enough) & (curvature > 0)
+            )
             table += length * direction
             residual -= length * image
             before, square = square, (residual**2).sum(axis=0)
@@ -69,7 +76,9 @@ def _near(programme: Programme, factors: list[Any]) -> NDArray[np.float64]:
     return np.clip(x, 0.0, programme.upper)
 
 
-def _problem(programme: Programme, factors: list[Any], near: NDArray[np.float64]) -> Any:
+def _problem(
+    programme: Programme, factors: list[Any], linear: NDArray[np.float64], near: NDArray[np.float64]
+) -> Any:
     """Variables: the table less ``near``, then the residuals; rows: residuals, parent's sums, own rows."""
     import scipy.sparse as sp
     from ortools.pdlp.python import pdlp
@@ -91,7 +100,7 @@ def _problem(programme: Programme, factors: list[Any], near: NDArray[np.float64]
         known = near @ programme.rows.T
         lower.append((programme.low - known).reshape(-1))
         upper.append((_open(programme.high) - known).reshape(-1))
-    slope = (own.T @ (own @ near.reshape(-1))) - programme.linear.reshape(-1)
+    slope = (own.T @ (own @ near.reshape(-1))) - linear.reshape(-1)
     problem = pdlp.QuadraticProgram()
     matrix = sp.vstack(blocks, format="csc")
     problem.resize_and_initialize(matrix.shape[1], matrix.shape[0])

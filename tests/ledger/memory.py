@@ -1,0 +1,54 @@
+"""A storage in memory: the stand-in for a server database, and quick for property tests."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from stirred.ledger import Storage, Transaction
+from stirred.ledger.chain import Row
+
+
+class MemoryStorage(Storage):
+    def __init__(self) -> None:
+        self.kept: list[Row] = []
+        self.people: dict[int, set[bytes]] = {}
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        work = _Work(list(self.kept), {spend: set(tags) for spend, tags in self.people.items()})
+        yield work
+        self.kept, self.people = work.kept, work.people
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        yield _Work(self.kept, self.people)
+
+
+class _Work(Transaction):
+    def __init__(self, kept: list[Row], people: dict[int, set[bytes]]) -> None:
+        self.kept, self.people = kept, people
+
+    def rows(self, after: int = -1) -> Iterator[Row]:
+        return iter([row for row in self.kept if row.sequence > after])
+
+    def append(self, row: Row) -> None:
+        assert row.sequence == len(self.kept)
+        self.kept.append(row)
+
+    def add_tags(self, spend: int, tags: Iterable[bytes]) -> None:
+        self.people.setdefault(spend, set()).update(tags)
+
+    def tags(self, spend: int) -> Iterator[bytes]:
+        return iter(sorted(self.people.get(spend, ())))
+
+    def tagged(self) -> frozenset[int]:
+        return frozenset(self.people)
+
+    def crowd(self, limit: int) -> int:
+        counts = Counter(tag for tags in self.people.values() for tag in tags)
+        return sum(count > limit for count in counts.values())
+
+    def faults(self) -> tuple[str, ...]:
+        return ()
