@@ -6,6 +6,8 @@ import hashlib
 import itertools
 from pathlib import Path
 
+from ledger.memory import MemoryStorage
+
 from stirred.ledger import Ledger
 from stirred.spec import Budget, Count, Domain, Flavor, Specification, from_invariants
 from stirred.spec.domain import Stage
@@ -63,6 +65,16 @@ MANIFEST = hashlib.sha256(b"manifest").hexdigest()
 def make(folder: Path, *ceilings: Specification, name: str = "ledger.db") -> Ledger:
     """Ada owns, Ben curates, Cy allocates, Di and Ed analyse; data sets a, b, c, ... are open."""
     ledger = Ledger.create(folder / name, owner="Ada")
+    staff(ledger)
+    for letter, ceiling in zip("abcdef", ceilings, strict=False):
+        ledger.open_dataset(letter, ceiling, by="Ada")
+    return ledger
+
+
+def desk(*ceilings: Specification) -> Ledger:
+    """The same, in memory: for tests that make many."""
+    ledger = Ledger(MemoryStorage())
+    ledger.found("Ada")
     staff(ledger)
     for letter, ceiling in zip("abcdef", ceilings, strict=False):
         ledger.open_dataset(letter, ceiling, by="Ada")

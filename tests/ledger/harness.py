@@ -72,9 +72,8 @@ def contend(path: Path, count: int, same_plan: bool) -> dict[str, object]:
 class Mortal(SqliteStorage):
     """A storage whose process dies at the n-th statement, or at the n-th instruction of the database."""
 
-    def __init__(self, path: Path, *, statement: int | None = None, instruction: int | None = None) -> None:
-        super().__init__(path)
-        self.statement, self.instruction = statement, instruction
+    statement: int | None = None
+    instruction: int | None = None
 
     def _connect(self) -> sqlite3.Connection:
         connection = super()._connect()
@@ -102,8 +101,11 @@ def crash(path: Path, kind: str, stride: int) -> dict[str, object]:
         before = len(Ledger.open(path).events())
 
         def act(at: int = step) -> int:
-            storage = Mortal(path, **{kind: at})
-            Ledger(storage, anchor=anchor).spend("a", pure("1/1000"), plan(), by="Ben")
+            storage = Mortal(path)
+            ledger = Ledger(storage, anchor=anchor)
+            ledger.head()
+            setattr(storage, kind, at)
+            ledger.spend("a", pure("1/1000"), plan(at), by="Ben")
             return 0
 
         code = code_of(child(act))
@@ -112,7 +114,7 @@ def crash(path: Path, kind: str, stride: int) -> dict[str, object]:
         outcomes.append(seen.events - before)
         faults += [str(finding) for finding in seen.findings]
         ledger.appoint(f"P{step}", "analyst", by="Ada")
-        if code != KILLED:
+        if code != KILLED or step > 2000:
             return {"last": code, "outcomes": outcomes, "faults": faults}
         step += stride
 

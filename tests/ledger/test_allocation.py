@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger.common import MANIFEST, NEIGHBOURS, approximate, make, plan, pure, zcdp
+from ledger.common import MANIFEST, NEIGHBOURS, approximate, desk, make, plan, pure, zcdp
 
 from stirred.errors import InputError, NotImplied, Refusal
 from stirred.ledger import Accurate, Equal, NotPermitted, OverBudget, Sample, Wanted, Weighted
@@ -43,7 +42,9 @@ def test_shares_by_wanted_accuracy(tmp_path: Path) -> None:
     assert shares["Di"].budget.amount == Exact.log(20) / 50
     assert shares["Ed"].budget.amount == Exact.log(100) / 25
     assert math.isclose(math.exp(-50 * float(shares["Di"].budget.amount)), 0.05)
-    assert ledger.allocate("b", Accurate({"Di": Wanted(1, 5)}), by="Cy")["Di"].budget.amount == Exact.of("1/50")
+    assert ledger.allocate("b", Accurate({"Di": Wanted(1, 5)}), by="Cy")["Di"].budget.amount == Exact.of(
+        "1/50"
+    )
     with pytest.raises(NotImplied):
         ledger.allocate("c", Accurate({"Di": Wanted(1, 5)}), by="Cy")
     with pytest.raises(OverBudget, match="what is not allocated"):
@@ -148,38 +149,37 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(ACTS)
 def test_any_sequence_of_acts_keeps_every_account_within_bounds(acts: list[tuple[str, Fraction]]) -> None:
     """A twin in plain fractions: allowed and refused alike, and the sum over analysts within the ceiling."""
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = make(Path(folder), pure(1))
-        granted: dict[str, Fraction] = {}
-        spent = {"Di": Fraction(0), "Ed": Fraction(0), "Ben": Fraction(0)}
-        for act, amount in acts:
-            verb, _, name = act.rpartition(" ")
-            try:
-                if verb == "allocate":
-                    fits = sum(granted.values()) + spent["Ben"] + amount <= 1
-                    ledger.allocate("a", Equal([name]), by="Cy", of=pure(amount))
-                    granted[name] = granted.get(name, Fraction(0)) + amount
-                elif verb == "withdraw":
-                    fits = name in granted
-                    ledger.withdraw("a", name, by="Cy")
-                    granted[name] = spent[name]
-                elif name == "Ben":
-                    fits = sum(granted.values()) + spent["Ben"] + amount <= 1
-                    ledger.spend("a", pure(amount), plan(), by="Ben")
-                    spent["Ben"] += amount
-                else:
-                    fits = name in granted and spent[name] + amount <= granted[name]
-                    ledger.spend("a", pure(amount), plan(), by=name, analyst=name)
-                    spent[name] += amount
-            except Refusal:
-                assert not fits
+    ledger = desk(pure(1))
+    granted: dict[str, Fraction] = {}
+    spent = {"Di": Fraction(0), "Ed": Fraction(0), "Ben": Fraction(0)}
+    for act, amount in acts:
+        verb, _, name = act.rpartition(" ")
+        try:
+            if verb == "allocate":
+                fits = sum(granted.values()) + spent["Ben"] + amount <= 1
+                ledger.allocate("a", Equal([name]), by="Cy", of=pure(amount))
+                granted[name] = granted.get(name, Fraction(0)) + amount
+            elif verb == "withdraw":
+                fits = name in granted
+                ledger.withdraw("a", name, by="Cy")
+                granted[name] = spent[name]
+            elif name == "Ben":
+                fits = sum(granted.values()) + spent["Ben"] + amount <= 1
+                ledger.spend("a", pure(amount), plan(), by="Ben")
+                spent["Ben"] += amount
             else:
-                assert fits
-        statement = ledger.statement("a")
-        assert statement.spent.budget.amount.rational == sum(spent.values()) <= 1
-        shares = total((Amount.of(part) for part, _ in statement.allocations.values()), pure(1).flavor)
-        assert shares.values[0].rational == sum(granted.values()) <= 1
+                fits = name in granted and spent[name] + amount <= granted[name]
+                ledger.spend("a", pure(amount), plan(), by=name, analyst=name)
+                spent[name] += amount
+        except Refusal:
+            assert not fits
+        else:
+            assert fits
+    statement = ledger.statement("a")
+    assert statement.spent.budget.amount.rational == sum(spent.values()) <= 1
+    shares = total((Amount.of(part) for part, _ in statement.allocations.values()), pure(1).flavor)
+    assert shares.values[0].rational == sum(granted.values()) <= 1

@@ -22,7 +22,11 @@ def test_the_alarm_counts_persons_in_too_many_releases(tmp_path: Path) -> None:
     for dataset, ids in zip("aba", crowds, strict=True):
         spend = ledger.spend(dataset, pure("0.1"), plan(), by="Ben")
         answers.append(ledger.participate(spend, ids, limit=2, by="Ben"))
-    assert [answer.over for answer in answers] == [0, 0, len(set(crowds[0]) & set(crowds[1]) & set(crowds[2]))]
+    assert [answer.over for answer in answers] == [
+        0,
+        0,
+        len(set(crowds[0]) & set(crowds[1]) & set(crowds[2])),
+    ]
     assert [answer.alarm for answer in answers] == [False, False, True]
 
 
@@ -46,7 +50,9 @@ def test_ids_are_never_stored_in_the_clear_nor_as_a_plain_hash(tmp_path: Path) -
         assert b"SENTINEL" not in data
         assert plain.digest() not in data
         assert plain.hexdigest().encode() not in data
-    (tag,) = next(sqlite3.connect(tmp_path / "ledger.db").execute("SELECT tag FROM tag"))
+    connection = sqlite3.connect(tmp_path / "ledger.db")
+    (tag,) = connection.execute("SELECT tag FROM tag").fetchone()
+    connection.close()
     assert tag == KeyFile(tmp_path / "ledger.db.key").read().tag("SENTINEL-4711")
     assert tag.hex() not in ledger.export("json")
 

@@ -211,3 +211,13 @@ def test_the_head_file_moves_forward_only(tmp_path: Path) -> None:
     kept.write(Head(0, "0" * 64))
     assert kept.read() == ledger.head()
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_ledger_is_founded_once(tmp_path: Path) -> None:
+    ledger = make(tmp_path, pure(1))
+    with pytest.raises(InputError, match="founded once"):
+        ledger.found("Ada")
+    with pytest.raises(NotPermitted):
+        ledger.found("Eve")
+    assert ledger.people()["Ada"] == ("owner",)
+    assert ledger.datasets() == ("a",)

@@ -13,8 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from stirred.topdown.algebra import Algebra
 from stirred.topdown.cells import Cells
-from stirred.topdown.quadratic import Programme
+from stirred.topdown.presets import preset
+from stirred.topdown.quadratic import Form, Programme
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,3 +170,89 @@ def violation(programme: Programme, x: np.ndarray) -> float:
         sums = x @ programme.rows.T
         worst = max(worst, float((programme.low - sums).max()), float((sums - programme.high).max()))
     return worst
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A programme, and the fit that is its objective."""
+
+    programme: Programme
+    fit: Fit
+
+
+def problem_of(
+    cells: Cells,
+    support: np.ndarray,
+    weights: list[dict[str, float]],
+    kinds: np.ndarray,
+    truth: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    has_parent: bool = True,
+    upper: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
+    low: np.ndarray | None = None,
+    high: np.ndarray | None = None,
+    also_core: tuple[int, ...] = (),
+) -> Problem:
+    """Noisy answers on a true table, and the programme that fits them."""
+    children = truth.shape[0]
+    answers = []
+    for c in range(children):
+        mine = {}
+        for name, weight in weights[kinds[c]].items():
+            query = cells.query(name)
+            exact = np.bincount(query.groups[support], weights=truth[c], minlength=query.size)
+            mine[name] = np.rint(exact + rng.normal(0, weight**-0.5, query.size))
+        answers.append(mine)
+    fit = Fit(cells, support, [weights[k] for k in kinds], answers)
+    names = sorted({name for w in weights for name in w})
+    algebra = Algebra.of(cells, [cells.query(name) for name in names], also_core)
+    m = 0 if rows is None else rows.shape[0]
+    programme = Programme(
+        forms=tuple(Form.of_queries(algebra, w) for w in weights),
+        kinds=np.asarray(kinds, dtype=np.int64),
+        cells=support,
+        linear=fit.linear(),
+        parent=truth.sum(axis=0) if has_parent else None,
+        upper=np.full(truth.shape, 1e12) if upper is None else upper,
+        rows=np.zeros((0, support.size)) if rows is None else rows,
+        low=np.zeros((children, m)) if low is None else low,
+        high=np.full((children, m), 1e15) if high is None else high,
+    )
+    return Problem(programme, fit)
+
+
+def gap(problem: Problem, x: np.ndarray, best: np.ndarray) -> float:
+    """How far from the optimum, relative to the sum of squares; below zero where constraints are missed."""
+    least = problem.fit.value(best)
+    return (problem.fit.value(x) - least) / max(least, 1e-3)
+
+
+def dense_parent(workload: str, children: int = 50) -> Problem:
+    """Tracts of a large county on all 2016 cells of the redistricting schema."""
+    made = preset("pl-2020-us-persons")
+    cells, rng = Cells(made.schema), np.random.default_rng(3)
+    share = rng.dirichlet(np.full(cells.count, 0.08))
+    truth = rng.poisson(4000 * share * rng.gamma(3, 1 / 3, (children, 1))).astype(float)
+    truth[0] += truth.sum(axis=0) == 0
+    every, kinds = np.arange(cells.count), np.zeros(children, dtype=np.int64)
+    if workload == "production":
+        budget = made.allocation
+        weights = {n: float(1 / budget.variance("tract", n)) for n in budget.queries["tract"]}
+        return problem_of(cells, every, [weights], kinds, truth, rng)
+    simple = {"hhgq": 0.05, "hispanic * race": 0.1, "detailed": 0.05}
+    totals = truth.sum(axis=1, keepdims=True)
+    return problem_of(
+        cells, every, [simple], kinds, truth, rng, rows=np.ones((1, cells.count)), low=totals, high=totals
+    )
+
+
+def certified_gap(problem: Problem, x: np.ndarray) -> float:
+    """An upper bound of the relative gap of a table under parent's sums alone, from its own gradient."""
+    programme = problem.programme
+    form = programme.forms[0]
+    assert isinstance(form, Form) and programme.parent is not None
+    slope = form.algebra.apply(form.coefficients, x) - programme.linear
+    best = (programme.parent * slope.min(axis=0)).sum()
+    return float(((slope * x).sum() - best) / problem.fit.value(x))

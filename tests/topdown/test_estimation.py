@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.oracle import Fit, oracle, violation
+from support.oracle import violation
 from support.strategies import reproducibly
 
 from stirred.data.histogram import Histogram, levels_of
@@ -27,7 +27,7 @@ from stirred.topdown.constraint import as_constraints
 from stirred.topdown.estimation import Settings, estimate, level_passes
 from stirred.topdown.invariants import invariant_values
 from stirred.topdown.measurement import Chunk, Design, Measurements, measure
-from stirred.topdown.quadratic import Form, Programme, Solution
+from stirred.topdown.quadratic import Programme, Solution
 
 Estimator = Any
 
@@ -240,6 +240,25 @@ def test_the_number_of_threads_does_not_matter(estimator: Estimator) -> None:
                 np.testing.assert_array_equal(one, two)
 
 
+def test_linear_algebra_has_one_thread_whatever_the_number_of_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With two the sums come in another order, and a tie in rounding may fall the other way."""
+    from threadpoolctl import threadpool_info
+
+    seen: list[int] = []
+    original = family_module.solve
+
+    def solve(programme: Programme, tolerance: float) -> Solution:
+        seen.extend(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")
+        return original(programme, tolerance)
+
+    monkeypatch.setattr(family_module, "solve", solve)
+    world = World(SPINES["wide"], "three", "none", 1, np.random.default_rng(1))
+    estimate(world.measured(1), world.bounds, world.settings(threads=2))
+    assert set(seen) == {1}
+
+
 def answers(design: Design, values: Mapping[str, np.ndarray]) -> Measurements:
     """Measurements of a single level, given directly."""
     count = next(iter(values.values())).shape[0]
@@ -336,7 +355,7 @@ def test_every_pass_agrees_with_the_oracle(block: int, monkeypatch: pytest.Monke
 
 
 def again(programme: Programme) -> np.ndarray:
-    """The programme by the oracle: the detailed query of a schema of its own stands for each factor."""
+    """The programme by Clarabel, with the quadratic as it stands."""
     import scipy.sparse as sp
     from support import oracle as tools
 

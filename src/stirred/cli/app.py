@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stirred import __version__
-from stirred.cli import demo, spec, swap, topdown
+from stirred.cli import demo, ledger, release, spec, swap, topdown
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
@@ -18,6 +18,8 @@ app = typer.Typer(
     "3 a guarantee or a budget refuses.",
 )
 app.command("demo")(demo.demo)
+app.add_typer(release.app, name="release")
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(spec.app, name="spec")
 app.add_typer(swap.app, name="swap")
 app.add_typer(topdown.app, name="topdown")

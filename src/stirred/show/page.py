@@ -72,13 +72,14 @@ def _rendered(template: str, **values: Any) -> str:
 
 
 def _row(verdict: Any, block: str, first: Specification, second: Specification) -> dict[str, str]:
-    found = next(b for b in verdict.blocks if b.block == block)
+    found = next((b for b in verdict.blocks if b.block == block), None)
+    ranked = found is not None and (block != "budget" or verdict.budgets_ranked)
     return {
         "block": block.replace("_", " "),
         "first": _text(getattr(first, block)),
         "second": _text(getattr(second, block)),
-        "order": "not ranked" if block == "budget" and not verdict.budgets_ranked else str(found.order),
-        "reason": found.reason,
+        "order": str(found.order) if found is not None and ranked else "not ranked",
+        "reason": "the domains differ, so no more is compared" if found is None else found.reason,
     }
 
 

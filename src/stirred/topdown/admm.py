@@ -50,29 +50,46 @@ def clip_step(  # pragma: no cover
     s: Any,
     v: Any,
     relax: float,
-) -> tuple[float, float]:
-    """The other step: clip cells and rows, update the duals; returns the largest changes (x - z, z - old)."""
-    children, cells = x.shape
-    primal = 0.0
-    moved = 0.0
-    for c in range(children):
-        for k in range(cells):
+) -> None:
+    """The other step: clip cells and rows, update the duals."""
+    clip(x, np.zeros((1, 1)), upper, z, u, relax)
+    if rows_t.shape[1] > 0:
+        clip(np.dot(x, rows_t), low, high, s, v, relax)
+
+
+@njit(cache=True, nogil=True)
+def clip(x: Any, low: Any, high: Any, z: Any, u: Any, relax: float) -> None:  # pragma: no cover
+    """Clip to a box; a lower bound of one entry is for all."""
+    single = low.size == 1
+    for c in range(x.shape[0]):
+        for k in range(x.shape[1]):
             w = relax * x[c, k] + (1.0 - relax) * z[c, k] + u[c, k]
-            new = min(max(w, 0.0), upper[c, k])
-            primal = max(primal, abs(x[c, k] - new))
-            moved = max(moved, abs(new - z[c, k]))
+            least = low[0, 0] if single else low[c, k]
+            new = least if w < least else w
+            new = high[c, k] if new > high[c, k] else new
             u[c, k] = w - new
             z[c, k] = new
+
+
+@njit(cache=True, nogil=True)
+def largest_difference(one: Any, other: Any) -> float:  # pragma: no cover
+    """The largest absolute difference of two tables."""
+    most = 0.0
+    for c in range(one.shape[0]):
+        for k in range(one.shape[1]):
+            most = max(most, abs(one[c, k] - other[c, k]))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def residuals(  # pragma: no cover
+    x: Any, rows_t: Any, z: Any, s: Any, z_old: Any, s_old: Any
+) -> tuple[float, float]:
+    """After a step: the largest violation (x - z), and the largest change (z - old)."""
+    primal, moved = largest_difference(x, z), largest_difference(z, z_old)
     if rows_t.shape[1] > 0:
-        rx = np.dot(x, rows_t)
-        for c in range(children):
-            for i in range(rx.shape[1]):
-                w = relax * rx[c, i] + (1.0 - relax) * s[c, i] + v[c, i]
-                new = min(max(w, low[c, i]), high[c, i])
-                primal = max(primal, abs(rx[c, i] - new))
-                moved = max(moved, abs(new - s[c, i]))
-                v[c, i] = w - new
-                s[c, i] = new
+        primal = max(primal, largest_difference(np.dot(x, rows_t), s))
+        moved = max(moved, largest_difference(s, s_old))
     return primal, moved
 
 
@@ -80,13 +97,15 @@ def clip_step(  # pragma: no cover
 def spread_evenly(x: Any, parent: Any) -> None:  # pragma: no cover
     """Correct the sums over children where all share one H: the shortfall is shared equally."""
     children, cells = x.shape
+    shift = parent.copy()
+    for c in range(children):
+        for k in range(cells):
+            shift[k] -= x[c, k]
     for k in range(cells):
-        total = 0.0
-        for c in range(children):
-            total += x[c, k]
-        shift = (parent[k] - total) / children
-        for c in range(children):
-            x[c, k] += shift
+        shift[k] /= children
+    for c in range(children):
+        for k in range(cells):
+            x[c, k] += shift[k]
 
 
 @njit(cache=True, nogil=True)
@@ -117,9 +136,8 @@ def dense_steps(  # pragma: no cover
     r = np.empty((children, cells))
     x = np.empty((children, cells))
     rows_t = np.ascontiguousarray(rows.T)
-    primal = 0.0
-    moved = 0.0
-    for _ in range(steps):
+    z_old, s_old = z, s
+    for step in range(steps):
         gather_target(linear, z, u, s, v, rows, rho, r)
         if inverses.shape[0] == 1:
             x = np.dot(r, inverses[0])
@@ -142,8 +160,10 @@ def dense_steps(  # pragma: no cover
                 for c in range(children):
                     if kinds[c] == j:
                         x[c] += add
-        primal, moved = clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
-    return primal, moved
+        if step == steps - 1:
+            z_old, s_old = z.copy(), s.copy()
+        clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
+    return residuals(x, rows_t, z, s, z_old, s_old)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -186,14 +206,14 @@ def spread_axis(smaller: Any, larger: Any, outer: int, n: int, inner: int) -> No
 
 @njit(cache=True, nogil=True)
 def apply_structured(  # pragma: no cover
-    table: Any, coefficients: Any, plan: Any, sets: Any, work: Any, moved: Any
+    table: Any, coefficients: Any, plan: Any, sets: Any, used: Any, work: Any, moved: Any
 ) -> None:
     """Multiply every row of ``table`` (children, cells) by one element of the algebra, in place.
 
-    ``sets[T]`` = (start, size) per child of the partial sums of a set T, the full set first; ``plan`` has a
-    row for every other set: (set, from set, outer, n, inner), to sum the middle axis of the larger set's
-    outer x n x inner array. ``coefficients[T]`` is width x width. The work spaces hold, for each set,
-    an array (width, children, plain).
+    ``sets[T]`` = (start, size) per child of the partial sums of a set T, the full set first; ``used`` are the
+    sets that take part. ``plan`` has a row for each but the full one: (set, from set, outer, n, inner), to
+    sum the middle axis of the larger set's outer x n x inner array. ``coefficients[T]`` is width x width. The
+    work spaces hold, for each set, an array (width, children, plain).
     """
     children = table.shape[0]
     width = coefficients.shape[1]
@@ -211,7 +231,7 @@ def apply_structured(  # pragma: no cover
             plan[line, 3],
             plan[line, 4],
         )
-    for t in range(sets.shape[0]):
+    for t in used:
         begin, end = sets[t, 0] * children, (sets[t, 0] + sets[t, 1]) * children
         if width == 1:
             scale = coefficients[t, 0, 0]
@@ -240,6 +260,7 @@ def structured_steps(  # pragma: no cover
     inverse: Any,
     plan: Any,
     sets: Any,
+    used: Any,
     linear: Any,
     parent: Any,
     has_parent: bool,
@@ -262,12 +283,13 @@ def structured_steps(  # pragma: no cover
     work = np.empty(space)
     moved_space = np.empty(space)
     rows_t = np.ascontiguousarray(rows.T)
-    primal = 0.0
-    moved = 0.0
-    for _ in range(steps):
+    z_old, s_old = z, s
+    for step in range(steps):
         gather_target(linear, z, u, s, v, rows, rho, x)
-        apply_structured(x, inverse, plan, sets, work, moved_space)
+        apply_structured(x, inverse, plan, sets, used, work, moved_space)
         if has_parent:
             spread_evenly(x, parent)
-        primal, moved = clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
-    return primal, moved
+        if step == steps - 1:
+            z_old, s_old = z.copy(), s.copy()
+        clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
+    return residuals(x, rows_t, z, s, z_old, s_old)

@@ -158,15 +158,10 @@ def estimate(
                     raise _unsplit(design, family, refusal) from None
                 return family, counts, spent
 
-            # Many small families: one thread each. Few large ones: the linear algebra has the threads.
-            many = (
-                total > 4 * settings.threads
-                and level > 0
-                and design.spine.size(level - 1) >= settings.threads
-            )
-            with threadpool_limits(1 if many else settings.threads, user_api="blas"):
+            # The linear algebra of a family has one thread, always: with more it adds in another order.
+            with threadpool_limits(1, user_api="blas"):
                 for batch in _batches(tasks, 64):
-                    for family, counts, spent in pool.map(solved, batch) if many else map(solved, batch):
+                    for family, counts, spent in pool.map(solved, batch):
                         effort.add(spent)
                         rows, columns = np.nonzero(counts)
                         pieces.append((rows + family.start, family.cells[columns], counts[rows, columns]))

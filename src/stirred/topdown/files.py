@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError, NotComputable, Refusal
+from stirred.errors import InputError, Refusal
 from stirred.noise import RandomSource, Source
 from stirred.spec.protocol import Release
 from stirred.spec.specification import Specification
 from stirred.topdown.estimates import Estimates
-from stirred.topdown.gls import Gls
+from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.measurement import Measurements
 from stirred.topdown.mechanism import Progress, TopDown
 from stirred.topdown.plan import Plan, TablePlan
@@ -141,30 +141,10 @@ def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path)
 
 def _write_tables(tables: list[TablePlan], estimates: Estimates, measurements: Any, folder: Path) -> None:
     """Protected counts beside the best linear estimate with its 95% interval."""
-    try:
-        gls = Gls(measurements)
-    except NotComputable:
-        gls = None
+    gls = estimator_of(measurements)
     for table in tables:
-        frame = estimates.table(table.level, table.query)
-        if gls is not None:
-            frame = frame.with_columns(
-                **_intervals(gls, estimates.spine.levels.index(table.level), table.query)
-            )
-        name = (
-            f"{table.unit}-{table.level}-{table.query.replace(' * ', '-').replace('*', '-').replace(' ', '')}"
-        )
-        frame.write_csv(folder / f"{name}.csv")
-
-
-def _intervals(gls: Gls, level: int, query: str) -> dict[str, Any]:
-    """Columns of the unconstrained estimate, its standard error and its 95% interval."""
-    import polars as pl
-
-    estimate, error = gls.query(level, query)
-    low, high = gls.interval(level, query)
-    columns = {"estimate": estimate, "standard_error": error, "low_95": low, "high_95": high}
-    return {name: pl.Series(values.reshape(-1)).round(4) for name, values in columns.items()}
+        frame = table_with_intervals(estimates, gls, table.level, table.query)
+        frame.write_csv(folder / f"{table.name}.csv")
 
 
 def _effort(levels: Any) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def _near(programme: Programme, factors: list[Any], linear: NDArray[np.float64])
                 residual + np.divide(square, before, out=np.zeros_like(square), where=before > 0) * direction
             )
         x[members] = table.T
-    return np.clip(x, 0.0, programme.upper)
+    most = programme.upper if programme.parent is None else np.minimum(programme.upper, programme.parent)
+    return np.clip(x, 0.0, most)
 
 
 def _problem(

@@ -18,6 +18,7 @@ from stirred.data.table import read_table, require_columns
 from stirred.errors import InputError
 from stirred.spec.block import Block
 from stirred.spec.domain import Stage
+from stirred.spec.invariant import plural
 from stirred.spec.schema import Schema
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells
@@ -99,6 +100,16 @@ class TablePlan(Block):
     unit: str = "person"
     level: str
     query: str = "total"
+
+    @property
+    def name(self) -> str:
+        """A name for files."""
+        return "-".join([self.unit, self.level, *(part.strip() for part in self.query.split("*"))])
+
+    @property
+    def title(self) -> str:
+        """A title for people."""
+        return f"{plural(self.unit)}: {self.query} by {self.level.replace('_', ' ')}".capitalize()
 
 
 class Plan(Block):

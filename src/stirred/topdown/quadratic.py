@@ -111,7 +111,8 @@ def solve(
             return found
     from stirred.topdown.pdlp import solve_pdlp
 
-    return solve_pdlp(programme, min(tolerance, 1e-6))
+    stiffness = _scales(programme)[1]
+    return solve_pdlp(programme, min(tolerance, 1e-6) / min(max(1.0, stiffness / STIFF), 1e3))
 
 
 def _choice(programme: Programme) -> Literal["dense", "structured", "pdlp"]:
@@ -168,8 +169,25 @@ class _Structure:
         if (by_core != by_core[:, :, :1]).any():
             return None
         made.core_rows = by_core[:, :, 0]
+        made._use(form.coefficients)
         return made
 
+    def _use(self, coefficients: NDArray[np.float64]) -> None:
+        """Keep the sets that an inverse can need: products of generators agree on intersections of sets."""
+        last = len(coefficients) - 1
+        found = {t for t in range(last) if coefficients[t].any()} | {last}
+        found |= {0} if self.core_rows.size else set()
+        closed: set[int] = set()
+        while found != closed:
+            closed = found
+            found = {s & t for s in closed for t in closed}
+        needed = np.isin(self.order, list(found))
+        for small, large in self.plan[::-1, :2]:
+            needed[large] |= needed[small]
+        self.used = np.flatnonzero(needed)
+        self.plan = self.plan[needed[self.plan[:, 0]]]
+
+    used: NDArray[np.int64]
     position: NDArray[np.int64]
     core_rows: NDArray[np.float64]
 
@@ -208,7 +226,7 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
         rhos = rho * scales[programme.kinds]
         if structure is not None:
             return structured_steps(
-                factors[0], structure.plan, structure.sets, linear, parent, has_parent,
+                factors[0], structure.plan, structure.sets, structure.used, linear, parent, has_parent,
                 upper, rows, low, high, z, u, s, v, rhos, steps, relax,
             )  # fmt: skip
         return dense_steps(

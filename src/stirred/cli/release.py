@@ -1,0 +1,299 @@
+"""``stirred release``: from a plan to a release, and back to what was promised."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stirred.cli.output import print_card, print_json, print_table, print_text, reported
+from stirred.errors import MissingBlock, UnknownName
+
+if TYPE_CHECKING:
+    from stirred.ledger import Ledger
+    from stirred.release.checklist import Override
+    from stirred.release.compare import SideBySide
+    from stirred.release.dry_run import DryRun
+
+app = typer.Typer(help="Releases: plan, dry run, run once, verify, compare.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+PlanPath = Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")]
+LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="The ledger that pays.")]
+
+
+@app.command()
+@reported
+def new(
+    mechanism: Annotated[str, typer.Argument(help="swap or topdown.")],
+    output: Annotated[Path, typer.Option(help="Where to write the plan.")] = Path("plan.yaml"),
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented starter plan."""
+    from stirred.interchange import write_atomically
+    from stirred.release.starter import STARTERS, starter_plan
+
+    if mechanism not in STARTERS:
+        raise UnknownName(
+            f"there is no starter plan for {mechanism}",
+            field="mechanism",
+            expected=" or ".join(STARTERS),
+            hint="Name one of them.",
+        )
+    if output.exists():
+        raise UnknownName(
+            f"the file {output.name} exists already",
+            field="--output",
+            expected="a file that does not exist yet",
+            hint="Choose another name; nothing is overwritten.",
+        )
+    write_atomically(output, starter_plan(mechanism))
+    if as_json:
+        print_json({"plan": str(output), "mechanism": mechanism})
+        return
+    print_text(f"{output} is a plan to fill in; check it with: stirred release check {output}")
+
+
+@app.command()
+@reported
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of plans, for editors."""
+    import json
+
+    from stirred.release.plan import plan_schema
+
+    if as_json:
+        print_json({"schema": plan_schema()})
+        return
+    typer.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
+
+
+@app.command()
+@reported
+def check(plan: PlanPath, as_json: AsJson = False) -> None:
+    """Validate a plan without reading data."""
+    from stirred.release.plan import Plan
+
+    found = Plan.load(plan)
+    open_steps = [step.name for step in found.checklist.blocking()]
+    unanswered = list(found.governance.unanswered())
+    if as_json:
+        print_json(
+            {
+                "plan": found.name,
+                "plan_digest": found.digest,
+                "open_steps": open_steps,
+                "unanswered": unanswered,
+            }
+        )
+        return
+    print_text(f"{found.title}: the plan is well-formed (digest {found.digest[:16]}...).")
+    for step in open_steps:
+        print_text(f"* open: {step}")
+    if unanswered:
+        print_text(f"* governance, not answered yet: {', '.join(unanswered)}")
+
+
+@app.command("open")
+@reported
+def open_dataset(
+    plan: PlanPath,
+    ledger: LedgerPath = None,
+    by: Annotated[str, typer.Option(help="The owner of the ledger.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Open the plan's data set in a ledger (made if there is none), with the ceiling of the plan."""
+    from stirred.ledger import Ledger
+    from stirred.release.plan import Plan
+    from stirred.release.run import open_account
+
+    found = Plan.load(plan)
+    if ledger is None or not by:
+        raise MissingBlock(
+            "opening a data set needs a ledger and its owner",
+            field="--ledger, --by",
+            expected="the file of the ledger and the owner's name",
+            hint="For example --ledger ledger.db --by Owner.",
+        )
+    if ledger.exists():
+        book = Ledger.open(ledger)
+    else:
+        book = Ledger.create(ledger, owner=by)
+        book.appoint(found.curator, "curator", by=by)
+    ceiling = open_account(found, plan.parent, book, by=by)
+    if as_json:
+        print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})
+        return
+    print_text(f"{found.dataset.name} is open in {ledger} with the ceiling {ceiling}")
+
+
+@app.command()
+@reported
+def run(
+    plan: PlanPath,
+    ledger: LedgerPath = None,
+    output: Annotated[Path | None, typer.Option(help="Folder of the release; it must not exist yet.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what the plan promises and costs; spend nothing.")
+    ] = False,
+    override_steps: Annotated[
+        str, typer.Option("--override", help="Open steps of the checklist to pass over, such as 3,5.")
+    ] = "",
+    override_by: Annotated[str, typer.Option(help="Who permits the override.")] = "",
+    override_reason: Annotated[str, typer.Option(help="Why.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run a plan once: spend, draw, publish."""
+    from stirred.release.run import run_release
+
+    if dry_run:
+        _explain(plan, ledger, as_json)
+        return
+    if output is None:
+        raise MissingBlock(
+            "there is no folder to write to",
+            field="--output",
+            expected="a folder that does not exist yet",
+            hint="Add --output FOLDER, or --dry-run to see what it promises.",
+        )
+    made = run_release(
+        plan, output, _opened(ledger), override=_override(override_steps, override_by, override_reason)
+    )
+    if as_json:
+        print_json(
+            {
+                "folder": str(made.folder),
+                "guarantee": str(made.specification),
+                "resumed": made.resumed,
+                "manifest_digest": made.manifest.digest,
+                "files": sorted(made.manifest.files),
+            }
+        )
+        return
+    again = " (resumed: nothing was spent again)" if made.resumed else ""
+    print_text(f"Released into {made.folder}{again}; open public/report.html there.\n")
+    print_card(made.specification.card())
+
+
+@app.command()
+@reported
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release.")],
+    ledger: LedgerPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a release against its manifest, and with a ledger against its entry."""
+    from stirred.release.verify import verify_release
+
+    found = verify_release(folder, None if ledger is None else _opened(ledger))
+    if as_json:
+        print_json({"sound": found.sound, "checks": list(found.checks), "problems": list(found.problems)})
+    else:
+        print_text(f"Checked: {', '.join(found.checks)}.")
+        for problem in found.problems:
+            print_text(f"* {problem}")
+        print_text("Everything agrees." if found.sound else "This is not the release that was made.")
+    if not found.sound:
+        raise typer.Exit(3)
+
+
+@app.command()
+@reported
+def compare(
+    first: Annotated[Path, typer.Argument(help="A plan, or the folder of a release.")],
+    second: Annotated[Path, typer.Argument(help="Another one, of the same data.")],
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Show measured errors too: they never leave the building.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Two releases or plans of the same data, side by side."""
+    from stirred.release.compare import compare_releases
+
+    found = compare_releases(first, second)
+    if as_json:
+        body = found.record()
+        if internal:
+            body["measured"] = {"first": list(found.first.measured), "second": list(found.second.measured)}
+        print_json(body)
+        return
+    _print_comparison(found, internal)
+
+
+def _print_comparison(found: SideBySide, internal: bool) -> None:
+    record = found.record()
+    print_text(f"{found.first.name}: {found.first.specification}")
+    print_text(f"{found.second.name}: {found.second.specification}\n")
+    print_text(f"{record['sentence']}\n")
+    for label, key in ((found.first.name, "first"), (found.second.name, "second"), ("both", "both")):
+        for text in record["invariants"][key]:
+            print_text(f"* exact in {label}: {text}")
+    if record["warning"]:
+        print_text(f"\n{record['warning']}")
+    for side in (found.first, found.second):
+        if side.expected:
+            print_table(
+                f"Expected error, {side.name}",
+                ("product", "error"),
+                [(e.product, e.sentence) for e in side.expected],
+            )
+        if internal and side.measured:
+            print_table(
+                f"Measured error (internal), {side.name}",
+                ("table", "mean absolute error"),
+                [(row["table"], f"{row['mean_absolute']:.3f}") for row in side.measured],
+            )
+
+
+def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
+    from stirred.release.dry_run import dry_run
+
+    found: DryRun = dry_run(plan, None if ledger is None else _opened(ledger))
+    if as_json:
+        print_json(found.record())
+        return
+    print_card(found.specification.card())
+    record: dict[str, Any] = found.record()
+    if record["cost"] is not None:
+        print_text(f"\nCost: {record['cost']['requested']}; left before: {record['cost']['remaining']}")
+        print_text(
+            f"left after: {record['cost']['afterwards'] or 'refused: ' + str(record['cost']['refused'])}"
+        )
+    print_table(
+        "What is exact",
+        ("statistic", "figures", "legal basis"),
+        [(e["statistic"], e["figures"], e["legal_basis"]) for e in record["exact"]],
+    )
+    print_table(
+        "Expected error of the products",
+        ("product", "error"),
+        [(e["product"], e["error"]) for e in record["expected"]],
+    )
+    for step in record["open_steps"]:
+        print_text(f"* open step: {step}")
+    for warning in record["warnings"]:
+        print_text(f"* warning: {warning}")
+
+
+def _opened(path: Path | None) -> Ledger | None:
+    from stirred.ledger import Ledger
+
+    return None if path is None else Ledger.open(path)
+
+
+def _override(steps: str, by: str, reason: str) -> Override | None:
+    from stirred.release.checklist import Override
+
+    if not steps:
+        return None
+    numbers = [part.strip() for part in steps.split(",")]
+    if not all(part.isdigit() for part in numbers):
+        raise UnknownName(
+            "the steps to pass over are not numbers",
+            field="--override",
+            expected="numbers of steps, separated by commas",
+            hint="For example --override 3,5 --override-by NAME --override-reason WHY.",
+        )
+    return Override(steps=tuple(map(int, numbers)), by=by, reason=reason, at=datetime.now(UTC))

@@ -1,0 +1,128 @@
+"""Two releases, or two plans, of the same data side by side: the paper's section 5 for anyone's data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stirred.errors import InputError
+from stirred.release.dry_run import dry_run
+from stirred.release.job import Expected
+from stirred.release.manifest import NAME, Manifest
+from stirred.spec.comparison import Comparison, compare
+from stirred.spec.multiverse import declared_invariants
+from stirred.spec.specification import Specification
+
+NOT_COMPARABLE = (
+    "The two budgets are amounts of different flavors: their numbers must not be compared. What can be "
+    "compared is above, block by block, and below, error by error."
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its name, its guarantee, what theory expects and (internal) what was measured."""
+
+    name: str
+    specification: Specification
+    expected: tuple[Expected, ...] = ()
+    measured: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, path: Path) -> Side:
+        """From a plan, or from the folder of a release."""
+        if path.is_dir():
+            return _released(path)
+        found = dry_run(path)
+        return cls(found.plan.name, found.specification, found.facts.expected)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """The comparison: verdict of the specifications, invariants of each and of both, errors."""
+
+    first: Side
+    second: Side
+    verdict: Comparison
+
+    @property
+    def same_flavor(self) -> bool:
+        """Whether the budgets are amounts of one flavor."""
+        return self.first.specification.flavor == self.second.specification.flavor
+
+    def invariants(self) -> dict[str, list[str]]:
+        """What is exact in the first, in the second, and in both."""
+        one, two = (_invariants(side.specification) for side in (self.first, self.second))
+        return {
+            "first": [text for text in one if text not in two],
+            "second": [text for text in two if text not in one],
+            "both": [text for text in one if text in two],
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Plain data with stable keys; measured errors are left out: they are internal."""
+        return {
+            "first": _side(self.first),
+            "second": _side(self.second),
+            "overall": str(self.verdict.overall),
+            "sentence": self.verdict.sentence(),
+            "blocks": self.verdict.to_polars().to_dicts(),
+            "invariants": self.invariants(),
+            "budgets_comparable": self.same_flavor,
+            "warning": "" if self.same_flavor else NOT_COMPARABLE,
+        }
+
+
+def compare_releases(first: Path, second: Path) -> SideBySide:
+    """Compare two plans or two release folders."""
+    one, two = Side.of(first), Side.of(second)
+    return SideBySide(one, two, compare(one.specification, two.specification))
+
+
+def _released(folder: Path) -> Side:
+    manifest = Manifest.read(folder)
+    place = folder / "public" if (folder / "public").is_dir() else folder / "internal"
+    path = place / "specification.json"
+    if not path.is_file():
+        raise InputError(
+            f"the folder {folder.name} has no specification",
+            field="folder",
+            expected=f"a release folder with {NAME} and specification.json",
+            hint="Name the folder that a release was written to.",
+        )
+    specification = Specification.from_json(path.read_text(encoding="utf-8"))
+    return Side(str(manifest.facts.get("name", folder.name)), specification, (), _measured(folder))
+
+
+def _measured(folder: Path) -> tuple[dict[str, Any], ...]:
+    import polars as pl
+
+    rows: list[dict[str, Any]] = []
+    for path in sorted((folder / "internal").glob("accuracy-*.csv")):
+        frame = pl.read_csv(path, infer_schema_length=None)
+        if "population" in frame.columns:
+            frame = frame.filter(pl.col("population") == "all")
+            rows += [
+                {"table": f"{r['query']} by {r['level']}", "mean_absolute": r["mean_absolute"]}
+                for r in frame.to_dicts()
+            ]
+        else:
+            rows += [{"table": r["table"], "mean_absolute": r["mean_absolute"]} for r in frame.to_dicts()]
+    return tuple(rows)
+
+
+def _invariants(specification: Specification) -> list[str]:
+    return [i.sentence() for i in declared_invariants(specification.multiverse) or ()]
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "guarantee": str(side.specification),
+        "invariants": _invariants(side.specification),
+        "expected": [
+            {"product": e.product, "error": e.sentence, "standard_deviation": e.standard_deviation}
+            for e in side.expected
+        ],
+    }

@@ -1,0 +1,86 @@
+"""The demonstration: a synthetic county released twice, by swapping and by TopDown, and compared."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from stirred.errors import InputError
+from stirred.interchange import write_atomically
+from stirred.ledger import Ledger
+from stirred.release.compare import SideBySide, compare_releases
+from stirred.release.county import synthetic_county
+from stirred.release.plan import Plan
+from stirred.release.run import Made, open_account, run_release
+from stirred.show import specification_page
+from stirred.spec import catalogue
+
+PLANS = ("swap", "topdown")
+OWNER, CURATOR = "Owner", "Curator"
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What the demonstration made."""
+
+    folder: Path
+    releases: dict[str, Made]
+    comparison: SideBySide
+
+    @property
+    def report(self) -> Path:
+        """The page that compares the two guarantees."""
+        return self.folder / "comparison.html"
+
+
+def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Demonstration:
+    """Generate a county, open a ledger, run both shipped plans, compare."""
+    if folder.exists():
+        raise InputError(
+            f"the folder {folder.name} exists already",
+            field="output",
+            expected="a folder that does not exist yet",
+            hint="Remove it, or choose another with --output.",
+        )
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        progress("generating a synthetic county")
+        data = temporary / "county"
+        synthetic_county().write(data)
+        ledger = Ledger.create(temporary / "ledger.db", owner=OWNER)
+        ledger.appoint(CURATOR, "curator", by=OWNER)
+        made = {}
+        for name in PLANS:
+            path = data / f"{name}.yaml"
+            write_atomically(path, example_plan(name))
+            plan = Plan.load(path)
+            progress(f"releasing: {plan.title}")
+            open_account(plan, data, ledger, by=OWNER)
+            made[name] = run_release(path, temporary / name, ledger)
+        progress("comparing the two")
+        compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
+        names = (compared.first.name, compared.second.name)
+        specifications = (compared.first.specification, compared.second.specification)
+        page = specification_page(*specifications, names, entries=len(catalogue.catalogue()))
+        write_atomically(temporary / "comparison.html", page)
+        temporary.rename(folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return Demonstration(folder, {name: _moved(m, folder / name) for name, m in made.items()}, compared)
+
+
+def example_plan(name: str) -> str:
+    """The text of a shipped plan."""
+    place = resources.files("stirred.release") / "examples" / f"{name}.yaml"
+    return place.read_text(encoding="utf-8")
+
+
+def _moved(made: Made, folder: Path) -> Made:
+    from dataclasses import replace
+
+    return replace(made, folder=folder)

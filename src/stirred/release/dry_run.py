@@ -1,0 +1,104 @@
+"""A dry run: what a plan promises and costs, before anything is drawn or spent.
+
+No confidential value appears except through the declared invariants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred.errors import StirredError
+from stirred.ledger import Ledger, Preview
+from stirred.release.job import Facts, job_of
+from stirred.release.plan import Plan
+from stirred.spec.specification import Specification
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a dry run found."""
+
+    plan: Plan
+    specification: Specification
+    facts: Facts
+    cost: Preview | None
+    open_steps: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def record(self) -> dict[str, Any]:
+        """Plain data with stable keys."""
+        return {
+            "plan": self.plan.name,
+            "plan_digest": self.plan.digest,
+            "guarantee": str(self.specification),
+            "specification": self.specification.record(),
+            "mechanism": self.facts.mechanism,
+            "settings": dict(self.facts.settings),
+            "exact": [
+                {"statistic": e.sentence, "legal_basis": e.legal_basis, "figures": e.figures}
+                for e in self.facts.exact
+            ],
+            "constraints": list(self.facts.constraints),
+            "expected": [
+                {"product": e.product, "error": e.sentence, "standard_deviation": e.standard_deviation}
+                for e in self.facts.expected
+            ],
+            "cost": None if self.cost is None else _cost(self.cost),
+            "open_steps": list(self.open_steps),
+            "warnings": list(self.warnings),
+        }
+
+
+def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
+    """Check a plan and say what it promises, what it costs and what to think about."""
+    plan = Plan.load(path)
+    job = job_of(plan, path.parent)
+    specification, facts = job.specification(), job.facts()
+    cost = None
+    if ledger is not None:
+        cost = ledger.preview(plan.dataset.name, specification, period=plan.dataset.period)
+    return DryRun(
+        plan=plan,
+        specification=specification,
+        facts=facts,
+        cost=cost,
+        open_steps=tuple(step.name for step in plan.checklist.blocking()),
+        warnings=(*facts.warnings, *_warnings(plan, specification, cost)),
+    )
+
+
+def _warnings(plan: Plan, specification: Specification, cost: Preview | None) -> list[str]:
+    out = []
+    if plan.dataset.population is not None and Fraction(plan.delta) * plan.dataset.population >= 1:
+        out.append(
+            f"delta = {plan.delta} is not below one over the declared population: with such a delta a record "
+            "may be published outright."
+        )
+    if cost is not None and cost.tainted:
+        out.append("The data set is tainted by a step without protection: " + "; ".join(cost.tainted))
+    if cost is not None and cost.refusal is not None:
+        out.append(f"The ledger would refuse this release: {cost.refusal.problem}")
+    known = {e.statistic for e in plan.legal_bases}
+    said = {i for i in known if i not in _sentences(specification)}
+    out += [f"A legal basis is given for what is not published exactly: {text}" for text in sorted(said)]
+    return out
+
+
+def _sentences(specification: Specification) -> set[str]:
+    from stirred.spec.multiverse import declared_invariants
+
+    return {i.sentence() for i in declared_invariants(specification.multiverse) or ()}
+
+
+def _cost(preview: Preview) -> dict[str, Any]:
+    refusal: StirredError | None = preview.refusal
+    return {
+        "dataset": preview.dataset,
+        "requested": None if preview.requested is None else str(preview.requested),
+        "remaining": str(preview.remaining),
+        "afterwards": None if preview.afterwards is None else str(preview.afterwards),
+        "refused": None if refusal is None else refusal.problem,
+    }

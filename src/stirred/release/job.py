@@ -1,0 +1,93 @@
+"""A job: one mechanism on one plan, in the four steps that a release has.
+
+``specification`` and ``facts`` read the data through the declared invariants only; ``draw`` makes the
+primitive output, the only step that reads records and randomness; ``publish`` writes public files from the
+primitive alone; ``diagnose`` compares with the truth, for internal use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from stirred.noise import Source
+from stirred.release.plan import Plan, SwapPlan
+from stirred.release.record import (
+    BudgetShare,
+    ExactStatistic,
+    InternalRecord,
+    LevelOfGeography,
+    PublishedFile,
+    PublishedTable,
+)
+from stirred.spec.specification import Specification
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What theory says of the error of one product, before anything is drawn."""
+
+    product: str
+    sentence: str
+    standard_deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What can be said of a release before it is made."""
+
+    mechanism: str
+    settings: Mapping[str, str]
+    exact: tuple[ExactStatistic, ...]
+    constraints: tuple[str, ...]
+    expected: tuple[Expected, ...]
+    warnings: tuple[str, ...] = ()
+    budget: tuple[BudgetShare, ...] = ()
+    geography: tuple[LevelOfGeography, ...] = ()
+    swap_rate: Any = None
+    largest_stratum: int | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written to the public folder."""
+
+    files: tuple[PublishedFile, ...]
+    tables: tuple[PublishedTable, ...]
+
+
+class Job(Protocol):
+    """One mechanism on one plan."""
+
+    def specification(self) -> Specification:
+        """The guarantee; from the declared invariants alone."""
+
+    def facts(self) -> Facts:
+        """What a dry run shows; from the declared invariants alone."""
+
+    def draw(self, source: Source, folder: Path) -> Any:
+        """The primitive output; large ones may be kept in the folder, which will be public."""
+
+    def publish(self, primitive: Any, folder: Path) -> Published:
+        """Write the public files, from the primitive alone."""
+
+    def diagnose(self, primitive: Any) -> InternalRecord:
+        """Errors against the truth."""
+
+
+def job_of(plan: Plan, folder: Path) -> Job:
+    """The job of a plan, with paths relative to a folder; nothing confidential is read yet."""
+    from stirred.release.swap_job import SwapJob
+    from stirred.release.topdown_job import TopDownJob
+
+    if isinstance(plan.mechanism, SwapPlan):
+        return SwapJob(plan, plan.mechanism, folder)
+    return TopDownJob(plan, plan.mechanism, folder)
+
+
+def with_bases(sentences: Sequence[tuple[str, int | None]], plan: Plan) -> tuple[ExactStatistic, ...]:
+    """Exact statistics with their legal bases, by sentence."""
+    bases = {basis.statistic: basis.basis for basis in plan.legal_bases}
+    return tuple(ExactStatistic(text, bases.get(text, ""), figures) for text, figures in sentences)

@@ -1,0 +1,131 @@
+"""The plan of a release: one YAML file that says what is protected, how, by whose right, and at what cost.
+
+Levels of attributes are declared with their provenance, never read from the data. Decimals stay exact. Paths
+are relative to the plan. ``digest`` freezes a plan: a release that was paid for is resumed with the same one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from stirred.errors import InputError
+from stirred.release.checklist import Checklist
+from stirred.release.governance import Governance
+from stirred.release.registry import About
+from stirred.spec.block import Block
+from stirred.spec.domain import Stage
+from stirred.spec.schema import Schema
+from stirred.topdown.plan import Plan as TopDownSettings
+from stirred.topdown.plan import read_yaml
+
+Provenance = Literal["public", "earlier DP release", "assumption"]
+
+
+class SwapPlan(Block):
+    """Permutation swapping: roles of the columns, the rate or the loss to aim at, and tables to publish.
+
+    ``codebook`` lists the levels of every column that has a role; ``provenance`` says where they come from.
+    Tables are written ``tenure * county``.
+    """
+
+    kind: Literal["swap"] = "swap"
+    households: str
+    persons: str | None = None
+    id: str | None = None
+    match: tuple[str, ...] = ()
+    swap: tuple[str, ...]
+    hold: tuple[str, ...] | None = None
+    rate: str | int | None = None
+    target_epsilon: str | int | None = None
+    unit: str = "household"
+    nesting: tuple[tuple[str, str], ...] = ()
+    loss: Literal["theorem-1", "tighter"] = "theorem-1"
+    codebook: Schema | None = None
+    provenance: Provenance = "public"
+    tables: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_aim(self) -> Self:
+        if (self.rate is None) == (self.target_epsilon is None):
+            raise ValueError("exactly one of rate and target_epsilon")
+        if self.target_epsilon is not None and self.loss == "tighter":
+            raise ValueError("a rate, where the tighter loss is asked for")
+        return self
+
+
+class TopDownPlan(TopDownSettings):
+    """TopDown: geography, units with schemas and budgets, constraints, tables to publish."""
+
+    kind: Literal["topdown"] = "topdown"
+    provenance: Provenance = "public"
+
+
+MechanismPlan = Annotated[SwapPlan | TopDownPlan, Field(discriminator="kind")]
+
+
+class DatasetPlan(Block):
+    """The confidential data: the name of their account in the ledger, and how many units are said to exist.
+
+    ``population`` is public knowledge, used for warnings only. ``ceiling`` is the total budget with which the
+    account is opened, in the currency of the mechanism (rho squared for TopDown, epsilon for swapping).
+    """
+
+    name: str
+    description: str = ""
+    population: int | None = None
+    period: str | None = None
+    ceiling: str | int | None = None
+
+
+class LegalBasis(Block):
+    """Why a statistic is published exactly."""
+
+    statistic: str
+    basis: str
+
+
+class Plan(Block):
+    """Everything that a release needs to be checked, run and explained."""
+
+    name: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
+    title: str
+    description: str = ""
+    agency: str
+    curator: str
+    dataset: DatasetPlan
+    mechanism: MechanismPlan
+    legal_bases: tuple[LegalBasis, ...] = ()
+    delta: str = "1e-10"
+    stage: Stage = Stage.EDITED_FILE
+    checklist: Checklist = Field(default_factory=Checklist)
+    governance: Governance = Field(default_factory=Governance)
+    registry: About | None = None
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a plan; an unknown key, a wrong type or a missing field is refused by name."""
+        record = read_yaml(path)
+        if not isinstance(record, dict):
+            raise InputError(
+                f"the plan {path.name} is empty or not a mapping",
+                field="plan",
+                expected="keys such as name, dataset, mechanism",
+                hint="Write a starter plan with `stirred release new`.",
+            )
+        return cls.read(record)
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of everything in the plan."""
+        body = json.dumps(self.model_dump(mode="json", by_alias=True), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(body.encode()).hexdigest()
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema of plans, for editors."""
+    return TypeAdapter(Plan).json_schema(by_alias=True)

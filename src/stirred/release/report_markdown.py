@@ -1,0 +1,199 @@
+"""The Markdown edition of a report, from the facts of the JSON edition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_ESCAPES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "[": "\\[", "]": "\\]", "`": "\\`", "*": "\\*"}
+)
+
+
+def markdown(facts: Mapping[str, Any]) -> str:
+    """Write the report; text is escaped, so that a title cannot become markup."""
+    parts = [
+        _head(facts["release"]),
+        _section("In short", _bullets(facts["summary"])),
+        _section("What was released", *_files(facts["files"])),
+        _section("The guarantee", *_guarantee(facts["guarantee"])),
+        _section("What is exact", *_exact(facts["exact"])),
+        _section("What the budget means", *_meaning(facts["meaning"], facts["swap"])),
+        _section("How the budget is split", *_split(facts["budget"], facts["geography"])),
+        _section("How uncertain the figures are", *_uncertainty(facts["uncertainty"])),
+        _section("The protected tables", *map(_table, facts["tables"])),
+        _section(
+            "What may be said about the budget",
+            "### May be said",
+            _bullets(facts["statements"]["may"]),
+            "### May not be said",
+            _bullets(facts["statements"]["may_not"]),
+        ),
+        _section("Five Safes, contextual integrity and law", *_governance(facts["governance"])),
+        _section("Precedents (unreviewed)", _precedents(facts["precedents"])),
+        _section("Release table", *_release_table(facts["release_table"])),
+        _section("Checklist", *_checklist(facts["checklist"])),
+        _section("Provenance", _pairs(facts["provenance"])),
+    ]
+    return "\n".join(parts)
+
+
+def _head(release: Mapping[str, Any]) -> str:
+    lines = [f"# {_text(release['title'])}", ""]
+    if not release["publishable"]:
+        lines += [f"**NOT FOR PUBLICATION: {_text(release['reason'])}.**", ""]
+    if release["description"]:
+        lines += [_text(release["description"]), ""]
+    named = ("name", "agency", "dataset", "stage", "made_on", "mechanism")
+    pairs = {name.replace("_", " ").capitalize(): release[name] for name in named}
+    lines.append(_pairs(pairs | {name.capitalize(): value for name, value in release["settings"].items()}))
+    return "\n".join([*lines, *(f"**Warning:** {_text(warning)}\n" for warning in release["warnings"])])
+
+
+def _files(files: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    columns = ("path", "kind", "title", "rows", "size", "uncertainty")
+    yield _grid(("File", "Kind", "Content", "Rows", "Size", "Uncertainty"), files, columns)
+    for file in files:
+        if file["columns"]:
+            yield f"Columns of {_text(file['path'])}:\n"
+            yield _grid(("Column", "Type", "Meaning"), file["columns"], ("name", "type", "meaning"))
+
+
+def _guarantee(guarantee: Mapping[str, Any]) -> Iterable[str]:
+    yield f"**{_text(guarantee['statement'])}**\n"
+    yield _bullets(f"{line['question']} {line['answer']}" for line in guarantee["card"])
+    yield _grid(
+        ("Block", "Symbol", "Question", "In words"),
+        guarantee["blocks"],
+        ("block", "symbol", "question", "words"),
+    )
+    if guarantee["assumptions"]:
+        yield "Assumes:\n\n" + _bullets(guarantee["assumptions"])
+
+
+def _exact(exact: Mapping[str, Any]) -> Iterable[str]:
+    if exact["statistics"]:
+        yield _grid(
+            ("Statistic", "Legal basis", "Figures fixed"),
+            exact["statistics"],
+            ("sentence", "legal_basis", "figures"),
+        )
+    yield f"Figures fixed in all: {exact['figures_in_all']}.\n"
+    if exact["constraints"]:
+        yield "The tables also keep:\n\n" + _bullets(exact["constraints"])
+
+
+def _meaning(meaning: Mapping[str, Any], swap: Mapping[str, str] | None) -> Iterable[str]:
+    yield _text(meaning["sentence"]) + "\n"
+    if meaning["odds"]:
+        yield _text(meaning["setting"]) + "\n"
+        priors = [belief["before"] for belief in meaning["odds"][0]["beliefs"]]
+        heads = ("Units that differ", "ε", "Odds grow at most by", *(f"From {p} to at most" for p in priors))
+        rows = [
+            (row["units"], row["epsilon"], row["factor"], *(b["after"] for b in row["beliefs"]))
+            for row in meaning["odds"]
+        ]
+        yield _rows(heads, rows)
+    if swap is not None:
+        yield _pairs({name.replace("_", " ").capitalize(): value for name, value in swap.items()})
+    yield "What it does not mean:\n\n" + _bullets(meaning["does_not_mean"])
+
+
+def _split(budget: Sequence[Mapping[str, Any]], geography: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    if not budget:
+        yield "The budget is one number and is not split.\n"
+    else:
+        heads = ("Part", "Share", "Amount", "Exactly", "Standard deviation", "95% of the noise within ±")
+        names = ("part", "share", "shown", "amount", "standard_deviation", "noise_within")
+        yield _grid(heads, budget, names)
+    if geography:
+        yield _grid(("Level", "Areas", "Only children"), geography, ("level", "areas", "only_children"))
+
+
+def _uncertainty(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    yield _grid(
+        ("Table", "Figures", "Usual half-width of 95% intervals", "Largest", "In words"),
+        rows,
+        ("table", "figures", "typical_half_width", "largest_half_width", "words"),
+    )
+
+
+def _table(table: Mapping[str, Any]) -> str:
+    shown = (
+        f"{table['areas_shown']} of {table['areas_in_all']} areas ({_text(table['level'])}), "
+        f"{table['categories_shown']} of {table['categories_in_all']} categories: the largest.\n"
+    )
+    names = ("area", "category", "count", "low", "high")
+    grid = _grid(("Area", "Category", "Count", "95% from", "to"), table["rows"], names)
+    return f"### {_text(table['title'])}\n\n{shown}\n{grid}"
+
+
+def _governance(governance: Mapping[str, Any]) -> Iterable[str]:
+    yield f"Information flow: {_text(governance['flow'])}.\n"
+    yield _grid(
+        ("Safe", "Question", "Level", "Evidence", "Judged by"),
+        governance["five_safes"],
+        ("safe", "question", "level", "evidence", "assessed_by"),
+    )
+    yield _grid(
+        ("Parameter", "Meaning here", "This release", "Safes"),
+        governance["contextual_integrity"],
+        ("parameter", "meaning", "here", "safes"),
+    )
+    if governance["disruptions"]:
+        yield "Departs from what people expect:\n\n" + _bullets(governance["disruptions"])
+    yield f"Legal regime of this release: {_text(governance['regime'])}. {_text(governance['legal_basis'])}\n"
+    heads = ("Code", "Jurisdiction", "Instruments", "Test", "Means", "Must infer", "Exceptions")
+    names = ("code", "jurisdiction", "instruments", "test", "means", "must_infer", "exceptions")
+    yield _grid(heads, governance["law"], names)
+    yield _text(governance["law_note"]) + "\n"
+    yield "Limits:\n\n" + _bullets(governance["caveats"])
+    if governance["unanswered"]:
+        yield "Not answered: " + _text(", ".join(governance["unanswered"])) + ".\n"
+
+
+def _precedents(precedents: Sequence[Mapping[str, Any]]) -> str:
+    heads = ("Release", "Published", "Unit", "Note", "Standing")
+    return _grid(heads, precedents, ("name", "published", "unit", "note", "standing"))
+
+
+def _release_table(table: Mapping[str, Any]) -> Iterable[str]:
+    headings = table["headings"]
+    yield _pairs({headings[name]: value for name, value in table["release"].items()})
+    yield _grid(("Step", *headings.values()), table["steps"], ("step", *headings))
+
+
+def _checklist(checklist: Mapping[str, Any]) -> Iterable[str]:
+    yield _text(checklist["sentence"]) + "\n"
+    yield _grid(("Step", "State"), checklist["steps"], ("step", "state"))
+    if checklist["override"]:
+        yield _pairs({f"Override: {name}": value for name, value in checklist["override"].items()})
+
+
+def _section(title: str, *blocks: str) -> str:
+    return "\n".join([f"## {title}", "", *blocks])
+
+
+def _grid(heads: Sequence[str], rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
+    return _rows(heads, [[row[name] for name in names] for row in rows])
+
+
+def _pairs(pairs: Mapping[str, Any]) -> str:
+    return _rows(("Name", "Value"), list(pairs.items()))
+
+
+def _rows(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [_row(heads), _row(["---"] * len(heads)), *map(_row, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: Sequence[Any]) -> str:
+    return "| " + " | ".join("" if cell is None else _text(str(cell)) for cell in cells) + " |"
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "".join(f"- {_text(line)}\n" for line in lines)
+
+
+def _text(words: str) -> str:
+    return " ".join(words.split()).translate(_ESCAPES)

@@ -1,0 +1,321 @@
+"""Run a plan once: gate, spend, draw, publish.
+
+Guarantee
+    The spend is in the ledger before a random word is drawn. The folder appears complete or not at all. A run
+    that fails or is killed keeps its spend; run again with the same plan, it is resumed and nothing is
+    spent twice. Of two runs of one plan the ledger lets one publish.
+Assumes
+    The folder and its temporary neighbour are on one file system, where renaming is atomic.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred import __version__
+from stirred.errors import InputError, Refusal
+from stirred.ledger import Ledger, Spend
+from stirred.noise import RandomSource, Source
+from stirred.release.checklist import Override, Passage, gate
+from stirred.release.job import Facts, Job, Published, job_of
+from stirred.release.manifest import NAME, Manifest
+from stirred.release.plan import Plan
+from stirred.release.record import InternalRecord, ReleaseRecord
+from stirred.release.report import report_html, report_json, report_markdown
+from stirred.release.table import ReleaseRow, ReleaseTable
+from stirred.spec.specification import Specification
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release: where it is and what it promises."""
+
+    folder: Path
+    specification: Specification
+    publishable: bool
+    resumed: bool
+    manifest: Manifest
+
+
+def open_account(plan: Plan, folder: Path, ledger: Ledger, *, by: str) -> Specification:
+    """Open the plan's data set in a ledger, with the ceiling of the plan in the flavor of its mechanism."""
+    if plan.dataset.ceiling is None:
+        raise InputError(
+            "the plan has no ceiling for its data set",
+            field="dataset.ceiling",
+            expected="the total budget of the data set, in the currency of the mechanism",
+            hint="For TopDown that is rho squared, for swapping epsilon.",
+        )
+    specification = job_of(plan, folder).specification()
+    ceiling = specification.flavor.with_budget(
+        specification.budget.model_copy(update={"amounts": (_exact(plan.dataset.ceiling),), "rule": ""})
+    )
+    ledger.open_dataset(plan.dataset.name, ceiling, by=by)
+    return ceiling
+
+
+def run_release(
+    path: Path,
+    output: Path,
+    ledger: Ledger | None,
+    *,
+    random: Source | None = None,
+    override: Override | None = None,
+) -> Made:
+    """Run a plan into a folder.
+
+    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone.
+    """
+    plan = Plan.load(path)
+    source = RandomSource() if random is None else random
+    if source.publishable and ledger is None:
+        raise Refusal(
+            "a release is paid for in a ledger",
+            field="ledger",
+            expected="a ledger in which the data set is open",
+            hint="Create one and open the data set, or make a test run.",
+        )
+    job = job_of(plan, path.parent)
+    if output.exists():
+        raise _exists(output)
+    passage = gate(plan.checklist, override)
+    specification, facts = job.specification(), job.facts()
+    if not source.publishable or ledger is None:
+        with _working_folder(output, "test") as work:
+            manifest = _written(plan, job, facts, specification, passage, source, work.folder, None, None)
+            work.finished = True
+            work.folder.rename(output)
+        return Made(output, specification, False, False, manifest)
+    spend, resumed = _paid(plan, specification, ledger, output)
+    if spend.manifest is not None:
+        return _recovered(output, spend, specification)
+    if passage.override is not None:
+        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
+        ledger.override(plan.dataset.name, steps, passage.override.reason, by=passage.override.by)
+    with _working_folder(output, f"{spend.sequence}-{spend.attempt}") as work:
+        manifest = _written(plan, job, facts, specification, passage, source, work.folder, ledger, spend)
+        ledger.finish(spend, manifest.digest, by=plan.curator)
+        work.finished = True
+        work.folder.rename(output)
+    return Made(output, specification, True, resumed, manifest)
+
+
+def _paid(plan: Plan, specification: Specification, ledger: Ledger, output: Path) -> tuple[Spend, bool]:
+    """The spend of this plan: a new one, or the one of a run that was interrupted."""
+    name = plan.dataset.name
+    known = [s for s in ledger.statement(name).spends if s.plan == plan.digest]
+    if known and known[-1].manifest is not None:
+        if _part(output, known[-1]).is_dir():
+            return known[-1], True
+        raise Refusal(
+            "this plan has been released already",
+            field="plan",
+            expected="a plan that was not run before",
+            hint="A second release of the same data costs again: write a new plan for it.",
+        )
+    if known:
+        return ledger.resume(name, plan.digest, by=plan.curator), True
+    period = plan.dataset.period
+    return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period), False
+
+
+def _recovered(output: Path, spend: Spend, specification: Specification) -> Made:
+    """A run that was killed between its last entry in the ledger and the appearance of the folder."""
+    folder = _part(output, spend)
+    manifest = Manifest.read(folder)
+    if manifest.digest != spend.manifest or manifest.differences(folder):
+        raise Refusal(
+            "the products of a finished run are damaged",
+            field="output",
+            expected="the folder as the interrupted run left it",
+            hint="The spend stays in the ledger; a new release needs a new plan and costs again.",
+        )
+    folder.rename(output)
+    return Made(output, specification, True, True, manifest)
+
+
+def _part(output: Path, spend: Spend) -> Path:
+    return output.with_name(f".{output.name}.{spend.sequence}-{spend.attempt}.part")
+
+
+@dataclass
+class _Work:
+    """A temporary neighbour of the output; once finished in the ledger it is kept until it is renamed."""
+
+    folder: Path
+    finished: bool = False
+
+
+@contextmanager
+def _working_folder(output: Path, label: str) -> Iterator[_Work]:
+    """Removed on failure before the ledger's last entry; kept after it, or if the machine dies."""
+    work = _Work(output.with_name(f".{output.name}.{label}.part"))
+    try:
+        if work.folder.exists():
+            shutil.rmtree(work.folder)
+        (work.folder / "internal").mkdir(parents=True)
+        yield work
+    except OSError as error:
+        raise InputError(
+            f"the release could not be written ({error.strerror or 'input or output failed'})",
+            field="output",
+            expected="a folder with room and permission to write",
+            hint="What was spent stays spent; run the same plan again to resume.",
+        ) from None
+    finally:
+        if not work.finished:
+            shutil.rmtree(work.folder, ignore_errors=True)
+
+
+def _written(
+    plan: Plan,
+    job: Job,
+    facts: Facts,
+    specification: Specification,
+    passage: Passage,
+    source: Source,
+    folder: Path,
+    ledger: Ledger | None,
+    spend: Spend | None,
+) -> Manifest:
+    """Draw, publish, diagnose, report; everything under a temporary name."""
+    public = folder / ("public" if source.publishable else "internal")
+    public.mkdir(exist_ok=True)
+    primitive = job.draw(source.spawn(), public)
+    published = job.publish(primitive, public)
+    internal = job.diagnose(primitive)
+    record = record_of(plan, facts, specification, passage, published, ledger, spend)
+    if not source.publishable:
+        record = _unpublishable(record, "it was made with a test seed")
+    write_documents(record, public)
+    _write_internal(record, internal, folder / "internal")
+    manifest = Manifest.of(
+        folder,
+        {
+            "type": "release",
+            "name": plan.name,
+            "plan": plan.digest,
+            "publishable": source.publishable,
+            "dataset": plan.dataset.name,
+            "spend": None if spend is None else spend.sequence,
+        },
+    )
+    (folder / NAME).write_text(manifest.text(), encoding="utf-8")
+    return manifest
+
+
+def record_of(
+    plan: Plan,
+    facts: Facts,
+    specification: Specification,
+    passage: Passage,
+    published: Published,
+    ledger: Ledger | None = None,
+    spend: Spend | None = None,
+) -> ReleaseRecord:
+    """The public facts of a release."""
+    rows = [
+        ReleaseRow(
+            step=plan.title,
+            scope=plan.description or plan.title,
+            mechanism=facts.mechanism,
+            implementation=f"stirred {__version__}",
+            specification=specification,
+        )
+    ]
+    statement = None if ledger is None else ledger.statement(plan.dataset.name)
+    day = datetime.now(UTC).date().isoformat() if spend is None else spend.at[:10]
+    return ReleaseRecord(
+        name=plan.name,
+        title=plan.title,
+        description=plan.description,
+        agency=plan.agency,
+        dataset=plan.dataset.description or plan.dataset.name,
+        stage=plan.stage.value.replace("_", " "),
+        made_on=day,
+        version=__version__,
+        mechanism=facts.mechanism,
+        settings=facts.settings,
+        specification=specification,
+        exact=facts.exact,
+        constraints=facts.constraints,
+        files=published.files,
+        tables=published.tables,
+        table=ReleaseTable.of(rows, delta=Fraction(plan.delta), scope=plan.title),
+        governance=plan.governance,
+        passage=passage,
+        budget=facts.budget,
+        geography=facts.geography,
+        swap_rate=facts.swap_rate,
+        largest_stratum=facts.largest_stratum,
+        spent="" if statement is None else str(statement.spent),
+        remaining="" if statement is None else str(statement.remaining),
+        ledger_head="" if ledger is None else str(ledger.head()),
+        plan_digest=plan.digest,
+        warnings=facts.warnings,
+    )
+
+
+def _unpublishable(record: ReleaseRecord, reason: str) -> ReleaseRecord:
+    from dataclasses import replace
+
+    return replace(record, publishable=False, reason=reason)
+
+
+def write_documents(record: ReleaseRecord, folder: Path) -> None:
+    """Specification, release table, data dictionary and report beside the products."""
+    texts = {
+        "specification.json": record.specification.to_json(),
+        "release-table.md": record.table.to_markdown(),
+        "release-table.csv": record.table.to_csv(),
+        "release-table.json": record.table.to_json(),
+        "data-dictionary.json": json.dumps(_dictionary(record), indent=2, ensure_ascii=False) + "\n",
+        "report.html": report_html(record),
+        "report.md": report_markdown(record),
+        "report.json": report_json(record),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _dictionary(record: ReleaseRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": file.path,
+            "kind": file.kind,
+            "title": file.title,
+            "rows": file.rows,
+            "uncertainty": file.uncertainty,
+            "columns": [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in file.columns],
+        }
+        for file in record.files
+    ]
+
+
+def _write_internal(record: ReleaseRecord, internal: InternalRecord, folder: Path) -> None:
+    for name, frame in internal.accuracy.items():
+        frame.write_csv(folder / f"accuracy-{name}.csv")
+    (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")
+
+
+def _exists(output: Path) -> InputError:
+    return InputError(
+        f"the folder {output.name} exists already",
+        field="output",
+        expected="a folder that does not exist yet",
+        hint="Choose another name; nothing is overwritten.",
+    )
+
+
+def _exact(text: str | int) -> Any:
+    from stirred.spec.exact import Exact
+
+    return Exact.of(text)

@@ -1,0 +1,189 @@
+"""Permutation swapping as a job of a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from stirred.data import require_columns, tabulate
+from stirred.data.error import compare_tables
+from stirred.errors import InputError
+from stirred.noise import Source
+from stirred.release.dictionary import meanings_of, write_table
+from stirred.release.job import Expected, Facts, Published, with_bases
+from stirred.release.plan import Plan, SwapPlan
+from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
+from stirred.spec.exact import as_fraction
+from stirred.spec.invariant import plural
+from stirred.spec.multiverse import declared_invariants
+from stirred.spec.specification import Specification
+from stirred.swap import PermutationSwap, Records
+from stirred.swap.loss import rates_for, swap_probability
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from stirred.swap.strata import InvariantReport
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """The primitive output: the swapped records, in fresh random order with fresh identifiers."""
+
+    households: pl.DataFrame
+    persons: pl.DataFrame | None
+
+
+class SwapJob:
+    """Swap, tabulate."""
+
+    def __init__(self, plan: Plan, settings: SwapPlan, folder: Path) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.folder = folder
+        for table in settings.tables:
+            for part in _parts(table):
+                if part not in (*settings.match, *settings.swap, *(settings.hold or (part,))):
+                    raise InputError(
+                        f"the table {table} names {part}, which has no role in the swap",
+                        field="mechanism.tables",
+                        expected="matching, holding or swapping variables joined by *",
+                        hint="Correct the name, or give the column a role.",
+                    )
+
+    @cached_property
+    def _records(self) -> Records:
+        persons = None if self.settings.persons is None else self.folder / self.settings.persons
+        return Records.of(self.folder / self.settings.households, persons, self.settings.id)
+
+    def _mechanism(self, rate: object) -> PermutationSwap:
+        s = self.settings
+        return PermutationSwap(
+            match=s.match, swap=s.swap, hold=s.hold, rate=rate, unit=s.unit, nesting=s.nesting, loss=s.loss,
+            codebook=s.codebook, stage=self.plan.stage,
+        )  # fmt: skip
+
+    @cached_property
+    def rate(self) -> Fraction:
+        """The swap rate; where a loss is aimed at, the smaller of the two rates that attain it."""
+        if self.settings.rate is not None:
+            return as_fraction(self.settings.rate)
+        largest = self._mechanism("1/2").report(self._records).largest_stratum
+        return rates_for(largest, self.settings.target_epsilon)[0]
+
+    @cached_property
+    def mechanism(self) -> PermutationSwap:
+        """The mechanism with its rate."""
+        return self._mechanism(self.rate)
+
+    @cached_property
+    def _report(self) -> InvariantReport:
+        return self.mechanism.report(self._records)
+
+    def specification(self) -> Specification:
+        """The guarantee, from the sizes of the strata: functions of the invariants."""
+        return self.mechanism.guarantee(self._records)
+
+    def facts(self) -> Facts:
+        """Strata, exact tables, and how many records move; from the invariants alone."""
+        report, invariants = self._report, declared_invariants(self.specification().multiverse) or ()
+        figures = {True: report.swap_cells, False: report.hold_cells}
+        exact = [(i.sentence(), figures[set(self.settings.swap) <= set(i.needs())]) for i in invariants]
+        moved = float(swap_probability(max(report.largest_stratum, 2), self.rate))
+        warnings = []
+        if report.unprotected_records:
+            warnings.append(
+                f"{report.unprotected_share:.2%} of the records are alone in their stratum, or in one where "
+                "nothing can change: swapping does not protect them."
+            )
+        return Facts(
+            mechanism="Permutation swapping",
+            settings={
+                "swap rate": str(self.rate),
+                "matched": ", ".join(self.settings.match) or "nothing",
+                "swapped": ", ".join(self.settings.swap),
+                "strata": f"{report.strata:,}",
+            },
+            exact=with_bases(exact, self.plan),
+            constraints=(),
+            expected=tuple(self._expected(table, moved) for table in self.settings.tables),
+            warnings=tuple(warnings),
+            swap_rate=self.rate,
+            largest_stratum=report.largest_stratum,
+        )
+
+    def _expected(self, table: str, moved: float) -> Expected:
+        parts = set(_parts(table))
+        swapped = parts & set(self.settings.swap)
+        held = parts - set(self.settings.swap) - set(self.settings.match)
+        if not swapped or not held:
+            return Expected(table, "exact: the table is invariant under swapping", 0.0)
+        text = f"in a large stratum each record changes places with probability {moved:.3g}"
+        return Expected(table, text)
+
+    def draw(self, source: Source, folder: Path) -> Swapped:
+        """Swap the records."""
+        made = self.mechanism.release(self._records, source)
+        return Swapped(made.products["households"], made.products.get("persons"))
+
+    def publish(self, primitive: Swapped, folder: Path) -> Published:
+        """Protected records and tables of them."""
+        meanings = meanings_of(self.settings.codebook)
+        files: list[PublishedFile] = []
+        for name, frame in (("households", primitive.households), ("persons", primitive.persons)):
+            if frame is not None:
+                files += write_table(
+                    frame,
+                    folder,
+                    f"microdata/{name}",
+                    kind="microdata",
+                    title=f"Swapped {name}",
+                    uncertainty="places of selected records are permuted within strata",
+                    meanings=meanings,
+                    csv=False,
+                )
+        tables = []
+        for table in self.settings.tables:
+            parts = _parts(table)
+            require_columns(primitive.households, parts, "mechanism.tables")
+            frame = tabulate(primitive.households, parts)
+            frame = frame.rename({frame.columns[-1]: "count"})
+            files += write_table(
+                frame,
+                folder,
+                f"tables/{'-'.join(parts)}",
+                kind="table",
+                title=self._title(table),
+                uncertainty=self._expected(table, float(self.rate)).sentence,
+                meanings=meanings,
+            )
+            tables.append(PublishedTable(self._title(table), parts[0], tuple(parts[1:]), frame))
+        return Published(tuple(files), tuple(tables))
+
+    def _title(self, table: str) -> str:
+        return f"{plural(self.settings.unit)}: {table}".capitalize()
+
+    def diagnose(self, primitive: Swapped) -> InternalRecord:
+        """Errors of the published tables against the truth."""
+        true, rows, against = self._records.households, [], {}
+        for table in self.settings.tables:
+            parts = _parts(table)
+            rows.append({"table": table} | compare_tables(true, primitive.households, parts).record())
+            both = (
+                tabulate(true, parts)
+                .join(
+                    tabulate(primitive.households, parts), on=parts, how="full", coalesce=True, suffix="_made"
+                )
+                .fill_null(0)
+            )
+            count = next(c for c in both.columns if c.endswith("_made")).removesuffix("_made")
+            against[table] = (both[count].to_list(), both[f"{count}_made"].to_list())
+        return InternalRecord({"tables": pl.DataFrame(rows)} if rows else {}, against)
+
+
+def _parts(table: str) -> list[str]:
+    return [part.strip() for part in table.split("*")]

@@ -1,0 +1,185 @@
+"""TopDown as a job of a release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.data import Histogram
+from stirred.noise import Source
+from stirred.release.dictionary import meanings_of, write_table
+from stirred.release.job import Expected, Facts, Published, with_bases
+from stirred.release.plan import Plan, TopDownPlan
+from stirred.release.record import (
+    BudgetShare,
+    InternalRecord,
+    LevelOfGeography,
+    PublishedFile,
+    PublishedTable,
+)
+from stirred.spec.invariant import plural
+from stirred.spec.protocol import Release
+from stirred.spec.specification import Specification
+from stirred.topdown import Invariant, Measurements, TopDown
+from stirred.topdown.intervals import estimator_of, table_with_intervals
+from stirred.topdown.invariants import split_count
+from stirred.topdown.plan import TablePlan
+
+NOISE = "discrete Gaussian noise on every measured count, then estimation that adds no protection loss"
+
+
+@dataclass(frozen=True, eq=False)
+class Noisy:
+    """The primitive output: noisy measurements and the values of the invariants."""
+
+    measurements: dict[str, Measurements]
+    invariants: dict[str, NDArray[np.int64]]
+
+
+class TopDownJob:
+    """Measure, estimate, tabulate."""
+
+    def __init__(self, plan: Plan, settings: TopDownPlan, folder: Path) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.folder = folder
+
+    @cached_property
+    def mechanism(self) -> TopDown:
+        """The mechanism; reads the public geography."""
+        return self.settings.mechanism(self.folder)
+
+    @cached_property
+    def _prepared(self) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
+        return self.mechanism.prepare(self.settings.data(self.folder))
+
+    def specification(self) -> Specification:
+        """The guarantee: it does not depend on the data."""
+        return self.mechanism.guarantee()
+
+    def facts(self) -> Facts:
+        """Budget, geography, exact statistics and expected errors; no data are read."""
+        mechanism = self.mechanism
+        exact = []
+        for constraint in mechanism.constraints:
+            if isinstance(constraint, Invariant):
+                cells = mechanism.units[constraint.count.unit]
+                level, query, _ = split_count(constraint.count, cells, mechanism.spine)
+                exact.append((constraint.count.sentence(), mechanism.spine.size(level) * query.size))
+        shares = tuple(
+            BudgetShare(
+                (plural(universe.unit), level, query),
+                universe.allocation.rho(level, query),
+                float(universe.allocation.variance(level, query)) ** 0.5,
+            )
+            for universe in mechanism.universes
+            for level, queries in universe.allocation.queries.items()
+            for query in queries
+        )
+        levels = tuple(
+            LevelOfGeography(name, mechanism.spine.size(i), int(mechanism.spine.only_child(i).sum()))
+            for i, name in enumerate(mechanism.spine.levels)
+        )
+        return Facts(
+            mechanism="TopDown",
+            settings={
+                "estimator": self.settings.estimator,
+                **{
+                    f"ρ² for {u.unit.replace('_', ' ')}": str(u.allocation.rho_squared)
+                    for u in mechanism.universes
+                },
+            },
+            exact=with_bases(exact, self.plan),
+            constraints=tuple(c.sentence() for c in mechanism.constraints if not isinstance(c, Invariant)),
+            expected=tuple(self._expected(table) for table in self.settings.tables),
+            budget=shares,
+            geography=levels,
+        )
+
+    def _expected(self, table: TablePlan) -> Expected:
+        """The noise of a table's own measurement, where it is measured: the error is about that or less."""
+        universe = next(u for u in self.mechanism.universes if u.unit == table.unit)
+        name = self.mechanism.units[table.unit].canonical(table.query)
+        product = table.title
+        if name in universe.allocation.queries[table.level]:
+            deviation = float(universe.allocation.variance(table.level, name)) ** 0.5
+            text = f"measured itself, with standard deviation {deviation:.3g}; estimation uses more than that"
+            return Expected(product, text, deviation)
+        return Expected(product, "not measured itself: added up from finer measurements", None)
+
+    def draw(self, source: Source, folder: Path) -> Noisy:
+        """Measure into the folder of public measurements."""
+        counts, invariants = self._prepared
+        return Noisy(self.mechanism.measure(counts, source, folder / "measurements"), invariants)
+
+    def _finished(self, primitive: Noisy) -> Release:
+        return self.mechanism.finish(primitive.measurements, primitive.invariants)
+
+    def publish(self, primitive: Noisy, folder: Path) -> Published:
+        """Microdata, tables with intervals, and the description of the measurements."""
+        made = self._finished(primitive)
+        self._made = made
+        files: list[PublishedFile] = []
+        tables: list[PublishedTable] = []
+        for universe in self.mechanism.universes:
+            meanings = meanings_of(universe.schema)
+            files += write_table(
+                made.products[universe.unit].microdata(),
+                folder,
+                f"microdata/{universe.unit}",
+                kind="microdata",
+                title=f"Protected {universe.unit.replace('_', ' ')} records",
+                uncertainty=NOISE,
+                meanings=meanings,
+                csv=False,
+            )
+            files += _measurement_files(primitive.measurements[universe.unit], universe.unit)
+        intervals = {unit: estimator_of(m) for unit, m in primitive.measurements.items()}
+        for table in self.settings.tables:
+            frame = table_with_intervals(
+                made.products[table.unit], intervals[table.unit], table.level, table.query
+            )
+            files += write_table(
+                frame,
+                folder,
+                f"tables/{table.name}",
+                kind="table",
+                title=table.title,
+                uncertainty=self._expected(table).sentence,
+                meanings=meanings_of(self.mechanism.units[table.unit].schema),
+            )
+            parts = self.mechanism.units[table.unit].query(table.query).parts
+            tables.append(PublishedTable(table.title, table.level, parts, frame))
+        return Published(tuple(files), tuple(tables))
+
+    def diagnose(self, primitive: Noisy) -> InternalRecord:
+        """Errors by level, query and population, and the published tables against the truth."""
+        counts, _ = self._prepared
+        made = getattr(self, "_made", None) or self._finished(primitive)
+        errors = self.mechanism.assess(counts, made).diagnostics
+        against = {}
+        for table in self.settings.tables:
+            level = self.mechanism.spine.levels.index(table.level)
+            query = self.mechanism.units[table.unit].query(table.query)
+            true = counts[table.unit][level].grouped(query.groups, query.size).reshape(-1)
+            protected = made.products[table.unit].levels[level].grouped(query.groups, query.size).reshape(-1)
+            against[table.title] = (true.tolist(), protected.tolist())
+        return InternalRecord({unit: e.to_polars() for unit, e in errors.items()}, against)
+
+
+def _measurement_files(measurements: Measurements, unit: str) -> list[PublishedFile]:
+    levels = measurements.design.spine.levels
+    return [
+        PublishedFile(
+            f"measurements/{unit}/{number}-{level}.parquet",
+            "measurements",
+            f"Noisy measurements of {plural(unit)} by {level.replace('_', ' ')}",
+            int(measurements.design.measured[number].size),
+            uncertainty="discrete Gaussian noise with the variance parameter of each row",
+        )
+        for number, level in enumerate(levels)
+    ]
