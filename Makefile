@@ -30,7 +30,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## a first look: specifications of a census, compared and explained
+demo: setup ## a first look: a synthetic county, released by swapping and by TopDown, and compared
+	@rm -rf stirred-demo .stirred-demo.part
 	@$(BIN)/stirred demo
 
 test: setup ## the fast tests, on every core
@@ -75,5 +76,5 @@ $(BIN)/uv:
 	@$(PIP) install uv
 
 clean: ## remove everything that can be made again
-	@rm -rf $(VENV) site dist build stirred-demo .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) site dist build stirred-demo .stirred-demo.part .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,7 +30,7 @@ def as_json(*arguments: str) -> dict[str, object]:
 def test_help_shows_the_whole_map() -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for room in ("demo", "spec"):
+    for room in ("demo", "release", "ledger", "spec", "swap", "topdown"):
         assert room in out
     code, out, _ = run("spec", "--help")
     for command in ("show", "compare", "compose", "convert", "catalogue", "census", "schema"):
@@ -165,14 +165,6 @@ def test_census_prints_four_tables() -> None:
     for number in (2, 3, 4, 5):
         assert f"Table {number}." in out
     assert "not comparable" in out
-
-
-def test_demo_writes_a_report_and_says_where(tmp_path: Path) -> None:
-    code, out, _ = run("demo", "--output", str(tmp_path / "demo"))
-    assert code == 0
-    assert "report.html" in out.replace("\n", "")
-    files = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert files == {"report.html", "psa-2020-county.json", "tda-dhc.json"}
 
 
 def test_schema_is_the_shipped_file() -> None:

@@ -18,7 +18,7 @@ def demo(
     """Release a synthetic county twice, by swapping and by TopDown, and compare the two."""
     from stirred.release.demonstration import demonstrate
 
-    made = demonstrate(output, (lambda _: None) if as_json else (lambda text: print_text(f"... {text}")))
+    made = demonstrate(output, _progress)
     reports = {name: str(m.folder / "public" / "report.html") for name, m in made.releases.items()}
     sentence = made.comparison.verdict.sentence()
     if as_json:
@@ -34,3 +34,12 @@ def demo(
     for name, release in made.releases.items():
         print_text(f"\n{name}: {release.specification}\n{reports[name]}")
     print_text(f"\n{sentence}\n\nThe comparison is {made.report.resolve()}")
+
+
+def _progress(text: str) -> None:
+    """One line for each step, on a terminal only."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        console.print(f"... {text}", markup=False, highlight=False)

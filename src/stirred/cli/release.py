@@ -74,9 +74,11 @@ def schema(as_json: AsJson = False) -> None:
 @reported
 def check(plan: PlanPath, as_json: AsJson = False) -> None:
     """Validate a plan without reading data."""
+    from stirred.release.job import job_of
     from stirred.release.plan import Plan
 
     found = Plan.load(plan)
+    job_of(found, plan.parent)
     open_steps = [step.name for step in found.checklist.blocking()]
     unanswered = list(found.governance.unanswered())
     if as_json:
@@ -187,7 +189,7 @@ def verify(
     """Check a release against its manifest, and with a ledger against its entry."""
     from stirred.release.verify import verify_release
 
-    found = verify_release(folder, None if ledger is None else _opened(ledger))
+    found = verify_release(folder, _opened(ledger, read_only=True))
     if as_json:
         print_json({"sound": found.sound, "checks": list(found.checks), "problems": list(found.problems)})
     else:
@@ -207,12 +209,16 @@ def compare(
     internal: Annotated[
         bool, typer.Option("--internal", help="Show measured errors too: they never leave the building.")
     ] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the guarantees as one HTML page.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Two releases or plans of the same data, side by side."""
+    from stirred.interchange import write_atomically
     from stirred.release.compare import compare_releases
 
     found = compare_releases(first, second)
+    if output is not None:
+        write_atomically(output, found.page())
     if as_json:
         body = found.record()
         if internal:
@@ -226,7 +232,12 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
     record = found.record()
     print_text(f"{found.first.name}: {found.first.specification}")
     print_text(f"{found.second.name}: {found.second.specification}\n")
-    print_text(f"{record['sentence']}\n")
+    print_table(
+        "Block by block",
+        ("block", "the first is", "because"),
+        [(b["block"].replace("_", " "), b["order"], b["reason"]) for b in record["blocks"]],
+    )
+    print_text(f"\n{record['sentence']}\n")
     for label, key in ((found.first.name, "first"), (found.second.name, "second"), ("both", "both")):
         for text in record["invariants"][key]:
             print_text(f"* exact in {label}: {text}")
@@ -250,17 +261,18 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
 def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
     from stirred.release.dry_run import dry_run
 
-    found: DryRun = dry_run(plan, None if ledger is None else _opened(ledger))
+    found: DryRun = dry_run(plan, _opened(ledger, read_only=True))
     if as_json:
         print_json(found.record())
         return
     print_card(found.specification.card())
     record: dict[str, Any] = found.record()
     if record["cost"] is not None:
-        print_text(f"\nCost: {record['cost']['requested']}; left before: {record['cost']['remaining']}")
-        print_text(
-            f"left after: {record['cost']['afterwards'] or 'refused: ' + str(record['cost']['refused'])}"
-        )
+        cost = record["cost"]
+        print_text(f"\nLeft before: {cost['remaining']}")
+        if cost["requested"] is not None:
+            print_text(f"Cost: {cost['requested']}")
+        print_text(f"Left after: {cost['afterwards'] or 'refused, ' + str(cost['refused'])}")
     print_table(
         "What is exact",
         ("statistic", "figures", "legal basis"),
@@ -277,10 +289,10 @@ def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
         print_text(f"* warning: {warning}")
 
 
-def _opened(path: Path | None) -> Ledger | None:
+def _opened(path: Path | None, read_only: bool = False) -> Ledger | None:
     from stirred.ledger import Ledger
 
-    return None if path is None else Ledger.open(path)
+    return None if path is None else Ledger.open(path, read_only=read_only)
 
 
 def _override(steps: str, by: str, reason: str) -> Override | None:

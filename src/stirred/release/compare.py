@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from stirred.errors import InputError
 from stirred.release.dry_run import dry_run
 from stirred.release.job import Expected
 from stirred.release.manifest import NAME, Manifest
+from stirred.show import specification_page
+from stirred.spec import catalogue
 from stirred.spec.comparison import Comparison, compare
+from stirred.spec.invariant import plural
 from stirred.spec.multiverse import declared_invariants
 from stirred.spec.specification import Specification
 
@@ -60,6 +64,15 @@ class SideBySide:
             "both": [text for text in one if text in two],
         }
 
+    def page(self) -> str:
+        """The two guarantees on one self-contained page; no measured error is on it."""
+        return specification_page(
+            self.first.specification,
+            self.second.specification,
+            (self.first.name, self.second.name),
+            entries=len(catalogue.catalogue()),
+        )
+
     def record(self) -> dict[str, Any]:
         """Plain data with stable keys; measured errors are left out: they are internal."""
         return {
@@ -92,7 +105,18 @@ def _released(folder: Path) -> Side:
             hint="Name the folder that a release was written to.",
         )
     specification = Specification.from_json(path.read_text(encoding="utf-8"))
-    return Side(str(manifest.facts.get("name", folder.name)), specification, (), _measured(folder))
+    name = str(manifest.facts.get("name", folder.name))
+    return Side(name, specification, _published(place), _measured(folder))
+
+
+def _published(place: Path) -> tuple[Expected, ...]:
+    """What the data dictionary of a release says of the error of its tables."""
+    path = place / "data-dictionary.json"
+    if not path.is_file():
+        return ()
+    files = json.loads(path.read_text(encoding="utf-8"))
+    said = {file["title"]: file["uncertainty"] for file in files if file["kind"] == "table"}
+    return tuple(Expected(title, text) for title, text in said.items())
 
 
 def _measured(folder: Path) -> tuple[dict[str, Any], ...]:
@@ -103,8 +127,12 @@ def _measured(folder: Path) -> tuple[dict[str, Any], ...]:
         frame = pl.read_csv(path, infer_schema_length=None)
         if "population" in frame.columns:
             frame = frame.filter(pl.col("population") == "all")
+            unit = plural(path.stem.removeprefix("accuracy-"))
             rows += [
-                {"table": f"{r['query']} by {r['level']}", "mean_absolute": r["mean_absolute"]}
+                {
+                    "table": f"{unit}: {r['query']} by {r['level']}".capitalize(),
+                    "mean_absolute": r["mean_absolute"],
+                }
                 for r in frame.to_dicts()
             ]
         else:

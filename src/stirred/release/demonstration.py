@@ -15,8 +15,6 @@ from stirred.release.compare import SideBySide, compare_releases
 from stirred.release.county import synthetic_county
 from stirred.release.plan import Plan
 from stirred.release.run import Made, open_account, run_release
-from stirred.show import specification_page
-from stirred.spec import catalogue
 
 PLANS = ("swap", "topdown")
 OWNER, CURATOR = "Owner", "Curator"
@@ -64,10 +62,7 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
             made[name] = run_release(path, temporary / name, ledger)
         progress("comparing the two")
         compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
-        names = (compared.first.name, compared.second.name)
-        specifications = (compared.first.specification, compared.second.specification)
-        page = specification_page(*specifications, names, entries=len(catalogue.catalogue()))
-        write_atomically(temporary / "comparison.html", page)
+        write_atomically(temporary / "comparison.html", compared.page())
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""A job: one mechanism on one plan, in the four steps that a release has.
+"""A job: one mechanism on one plan, in the steps that a release has.
 
-``specification`` and ``facts`` read the data through the declared invariants only; ``draw`` makes the
-primitive output, the only step that reads records and randomness; ``publish`` writes public files from the
+``specification`` and ``facts`` read the data through the declared invariants only; ``prepare`` checks the
+records; ``draw`` makes the primitive output, the only step that reads records and randomness; ``publish`` writes public files from the
 primitive alone; ``diagnose`` compares with the truth, for internal use.
 """
 
@@ -66,6 +66,9 @@ class Job(Protocol):
 
     def facts(self) -> Facts:
         """What a dry run shows; from the declared invariants alone."""
+
+    def prepare(self) -> None:
+        """Read and check the records, so that bad ones are refused before anything is spent."""
 
     def draw(self, source: Source, folder: Path) -> Any:
         """The primitive output; large ones may be kept in the folder, which will be public."""

@@ -17,13 +17,19 @@ from stirred.spec.budget import shown
 from stirred.spec.conversion import epsilon_at_distance
 from stirred.spec.disclosure import budget_disclosure
 from stirred.spec.exact import Exact
+from stirred.spec.invariant import plural
 from stirred.spec.multiverse import Invariants, Trivial, declared_invariants
 from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi
 from stirred.spec.specification import Specification
 
 USUAL_DELTA = Fraction(1, 10**10)
-PRIORS = (1, 10, 50)
-DRAWN = 10
+PRIORS = {
+    "1 in a million": Fraction(1, 10**6),
+    "1 of 100": Fraction(1, 100),
+    "10 of 100": Fraction(1, 10),
+    "50 of 100": Fraction(1, 2),
+}
+DRAWN = Fraction(1, 10)
 LARGEST_EXPONENT = 600
 USEFUL = Fraction(999, 10)
 NEARLY_ALL = 95
@@ -34,22 +40,25 @@ class Odds:
     """By how much odds can grow between data sets that differ in some units."""
 
     units: int
+    unit: str
     epsilon: Exact
     factor: Fraction | None
 
-    def belief(self, prior: int) -> Fraction | None:
-        """The largest belief, in per cent, that can come from one of ``prior`` per cent."""
+    def belief(self, prior: Fraction) -> Fraction | None:
+        """The largest belief, in per cent, that can come from the share ``prior``."""
         if self.factor is None:
             return None
-        return 100 * self.factor * prior / (100 - prior + self.factor * prior)
+        return 100 * self.factor * prior / (1 - prior + self.factor * prior)
 
     def record(self) -> dict[str, Any]:
         """As text."""
         return {
-            "units": str(self.units),
+            "units": f"{self.units} {self.unit if self.units == 1 else plural(self.unit)}",
             "epsilon": shown(self.epsilon),
             "factor": _factor(self),
-            "beliefs": [{"before": f"{p} of 100", "after": belief_text(self.belief(p))} for p in PRIORS],
+            "beliefs": [
+                {"before": words, "after": belief_text(self.belief(p))} for words, p in PRIORS.items()
+            ],
         }
 
 
@@ -99,7 +108,7 @@ class Meaning:
             return None
         after = Fraction(math.ceil(found * 1000), 1000) / 100
         return {
-            "before": str(Fraction(DRAWN, 100)),
+            "before": str(DRAWN),
             "after": str(min(after, Fraction(1))),
             "words": belief_text(found),
         }
@@ -126,6 +135,7 @@ def _odds(specification: Specification, delta: Fraction) -> tuple[Odds, ...]:
     largest = max(budget.amounts)
     if largest.is_infinite:
         return ()
+    unit = specification.input_premetric.unit.replace("_", " ")
     alone = specification.input_premetric.flags.neighbour_valued
     out = []
     for units in (1,) if alone else (1, 2):
@@ -135,7 +145,7 @@ def _odds(specification: Specification, delta: Fraction) -> tuple[Odds, ...]:
             epsilon = epsilon_at_distance(specification, units, delta)
         else:
             epsilon = largest * units
-        out.append(Odds(units, epsilon, _exponential(epsilon)))
+        out.append(Odds(units, unit, epsilon, _exponential(epsilon)))
     return tuple(out)
 
 
@@ -171,7 +181,7 @@ def _short(specification: Specification, odds: tuple[Odds, ...], delta: Fraction
         )
     return (
         f"For everything else the budget is {specification.budget}: whoever gave something about one {unit} "
-        f"a chance of {DRAWN} of 100 before the release may give it at most {belief_text(after)} after "
+        f"a chance of 10 of 100 before the release may give it at most {belief_text(after)} after "
         f"it{but}."
     )
 

@@ -18,7 +18,7 @@ from stirred.release.checklist import Checklist
 from stirred.release.governance import Governance
 from stirred.release.registry import About
 from stirred.spec.block import Block
-from stirred.spec.domain import Stage
+from stirred.spec.domain import Domain, Stage
 from stirred.spec.schema import Schema
 from stirred.topdown.plan import Plan as TopDownSettings
 from stirred.topdown.plan import read_yaml
@@ -90,7 +90,11 @@ class LegalBasis(Block):
 
 
 class Plan(Block):
-    """Everything that a release needs to be checked, run and explained."""
+    """Everything that a release needs to be checked, run and explained.
+
+    ``domain`` is the set of all possible data sets. Give the same one to plans whose guarantees are to be
+    compared or composed; without it each mechanism makes its own from the variables that it uses.
+    """
 
     name: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
     title: str
@@ -99,6 +103,7 @@ class Plan(Block):
     curator: str
     dataset: DatasetPlan
     mechanism: MechanismPlan
+    domain: Domain | None = None
     legal_bases: tuple[LegalBasis, ...] = ()
     delta: str = "1e-10"
     stage: Stage = Stage.EDITED_FILE

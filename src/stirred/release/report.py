@@ -25,6 +25,7 @@ from stirred.release.governance import (
 from stirred.release.meaning import Meaning
 from stirred.release.record import (
     BudgetShare,
+    Column,
     InternalRecord,
     PublishedFile,
     PublishedTable,
@@ -103,6 +104,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
         },
         "summary": _summary(record, meaning),
         "files": [_file(file) for file in record.files],
+        "dictionary": _dictionary(record.files),
         "guarantee": {
             "statement": str(record.specification),
             "card": [asdict(line) for line in record.specification.card().lines],
@@ -137,6 +139,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
             "steps": [{"step": name, **asdict(fields)} for name, fields in record.table.steps],
         },
         "checklist": _checklist(record),
+        "remaining": _brief(record.remaining),
         "provenance": {
             "Made with": f"stirred {record.version}",
             "Made on": record.made_on,
@@ -159,7 +162,7 @@ def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
     files = f"{count} {'file' if count == 1 else 'files'}"
     who = record.agency or "The agency"
     verb = "released" if record.publishable else "made"
-    out = [f"{who} {verb} {files} from {record.dataset}, protected by {record.mechanism}."]
+    out = [f"{who} {verb} {files}. Data: {record.dataset}. Method of protection: {record.mechanism}."]
     if not record.publishable:
         out.append(f"Nothing of it may be published: {record.reason}.")
     if record.exact:
@@ -173,10 +176,17 @@ def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
         out.append("No statistic is published exactly.")
     out.append(meaning.short)
     if record.spent:
-        left = f"; {record.remaining} remains" if record.remaining else ""
-        out.append(f"The ledger of the data set records {record.spent} as spent{left}.")
+        left = f"; {_brief(record.remaining)} remains" if record.remaining else ""
+        out.append(f"The ledger of the data set records {_brief(record.spent)} as spent{left}.")
     out.append(record.passage.sentence())
     return out
+
+
+def _brief(amount: str) -> str:
+    """An amount of the ledger without its exact form, which stands under provenance."""
+    letter, _, rest = amount.partition(" = ")
+    about = rest.rpartition(" (about ")[2]
+    return f"{letter} of about {about.removesuffix(')')}" if about != rest and rest else amount
 
 
 def _file(file: PublishedFile) -> dict[str, Any]:
@@ -187,8 +197,16 @@ def _file(file: PublishedFile) -> dict[str, Any]:
         "rows": None if file.rows is None else f"{file.rows:,}",
         "size": None if file.size is None else _bytes(file.size),
         "uncertainty": file.uncertainty,
-        "columns": [asdict(column) for column in file.columns],
     }
+
+
+def _dictionary(files: Sequence[PublishedFile]) -> list[dict[str, Any]]:
+    """The columns of the files, once for all files that have the same."""
+    paths: dict[tuple[Column, ...], list[str]] = {}
+    for file in files:
+        if file.columns:
+            paths.setdefault(file.columns, []).append(file.path)
+    return [{"files": of, "columns": [asdict(column) for column in columns]} for columns, of in paths.items()]
 
 
 def _bytes(size: int) -> str:
@@ -263,24 +281,30 @@ def _uncertainty(table: PublishedTable, files: Sequence[PublishedFile]) -> dict[
 
 def _table(table: PublishedTable) -> dict[str, Any]:
     """The part of a protected table that is drawn: its largest areas and categories, in their order."""
-    frame, level = table.frame, table.level
-    rows = [_figure_of(row, level, table.parts) for row in frame.iter_rows(named=True)]
-    areas = _largest(rows, "area", AREAS if table.parts else CATEGORIES)
-    kept = [row for row in rows if row["area"] in areas]
-    categories = _largest(kept, "category", CATEGORIES)
+    frame, parts = table.frame, list(table.parts)
+    kept = _largest(frame, [table.level], AREAS if parts else CATEGORIES)
+    drawn = _largest(kept, parts, CATEGORIES) if parts else kept
+    rows = [_figure_of(row, table.level, parts) for row in drawn.iter_rows(named=True)]
     return {
         "title": table.title,
-        "level": level.replace("_", " "),
-        "areas_in_all": f"{len({row['area'] for row in rows}):,}",
-        "areas_shown": f"{len(areas):,}",
-        "categories_in_all": f"{len({row['category'] for row in rows}):,}",
-        "categories_shown": f"{len(categories):,}",
+        "level": table.level.replace("_", " "),
+        "areas_in_all": f"{frame.select(table.level).n_unique():,}",
+        "areas_shown": f"{drawn.select(table.level).n_unique():,}",
+        "categories_in_all": f"{frame.select(parts).n_unique() if parts else 1:,}",
+        "categories_shown": f"{drawn.select(parts).n_unique() if parts else 1:,}",
         "rows": [
-            {name: _number(v) if isinstance(v, int | float) else v for name, v in row.items()}
-            for row in kept
-            if row["category"] in categories
+            {name: _number(v) if isinstance(v, int | float) else v for name, v in row.items()} for row in rows
         ],
     }
+
+
+def _largest(frame: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
+    """The rows of the groups with the largest sums, all of them in the order that they had."""
+    import polars as pl
+
+    sums = frame.group_by(keys, maintain_order=True).agg(pl.col("count").sum().alias("_sum"))
+    chosen = sums.sort("_sum", descending=True, maintain_order=True).head(most).drop("_sum")
+    return frame.join(chosen, on=keys, how="semi", maintain_order="left", nulls_equal=True)
 
 
 def _figure_of(row: Mapping[str, Any], level: str, parts: Sequence[str]) -> dict[str, Any]:
@@ -295,13 +319,6 @@ def _figure_of(row: Mapping[str, Any], level: str, parts: Sequence[str]) -> dict
         "low": row.get("low_95"),
         "high": row.get("high_95"),
     }
-
-
-def _largest(rows: Sequence[Mapping[str, Any]], key: str, most: int) -> set[str]:
-    totals: dict[str, float] = {}
-    for row in rows:
-        totals[row[key]] = totals.get(row[key], 0) + (row["count"] or 0)
-    return set(sorted(totals, key=lambda name: -totals[name])[:most])
 
 
 def _number(value: Any) -> str | None:
@@ -404,22 +421,23 @@ def _checklist(record: ReleaseRecord) -> dict[str, Any]:
     }
 
 
-def _figures(record: ReleaseRecord, facts: Mapping[str, Any]) -> dict[str, list[str]]:
+def _figures(record: ReleaseRecord, facts: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
     """The public figures, by the section that shows them."""
-    figures: dict[str, list[str]] = {"odds": [], "swap": [], "budget": [], "geography": []}
+    figures: dict[str, list[tuple[str, str]]] = {"odds": [], "swap": [], "budget": [], "geography": []}
     belief = facts["meaning"]["picture"]
     if belief is not None:
         before, after = Fraction(belief["before"]), Fraction(belief["after"])
-        figures["odds"].append(odds_figure(before, after, words_after=belief["words"]))
+        figures["odds"].append(("", odds_figure(before, after, words_after=belief["words"])))
     rate, largest = record.swap_rate, record.largest_stratum
     if rate is not None and largest is not None and largest >= 2 and 0 < rate < 1:
-        figures["swap"].append(swap_rate_figure((largest,), mark=rate))
+        figures["swap"].append(("", swap_rate_figure((largest,), mark=rate)))
     for number, (panel, shares) in enumerate(_panels(record.budget).items(), 1):
         title = "The budget, by level and query" + (f": {panel}" if panel else "")
-        figures["budget"].append(budget_split_figure(shares, name=f"budget-split-{number}", title=title))
+        drawn = budget_split_figure(shares, name=f"budget-split-{number}", title=title)
+        figures["budget"].append((_capital(panel), drawn))
     if record.geography:
         levels = [(g.name, g.nodes, g.only_children) for g in record.geography]
-        figures["geography"].append(geography_tree_figure(levels))
+        figures["geography"].append(("", geography_tree_figure(levels)))
     for number, table in enumerate(facts["tables"], 1):
         figures[f"table-{number}"] = _multiples(table, number)
     return figures
@@ -436,7 +454,7 @@ def _panels(shares: Sequence[BudgetShare]) -> dict[str, list[tuple[str, str, Fra
     return {panel: rows for panel, rows in panels.items() if any(amount > 0 for *_, amount in rows)}
 
 
-def _multiples(table: Mapping[str, Any], number: int) -> list[str]:
+def _multiples(table: Mapping[str, Any], number: int) -> list[tuple[str, str]]:
     """A panel an area, all to the same scale; a table without categories is one panel of areas."""
     rows = [(row["area"], row["category"], _bar(row)) for row in table["rows"]]
     if not rows:
@@ -448,7 +466,7 @@ def _multiples(table: Mapping[str, Any], number: int) -> list[str]:
         panels.setdefault(title, []).append(Bar(label, count, low, high))
     highest = max(max(bar.value, bar.high or 0) for bars in panels.values() for bar in bars)
     return [
-        bar_panel(title, bars, highest=highest, name=f"table-{number}-{i}")
+        (title, bar_panel(title, bars, highest=highest, name=f"table-{number}-{i}"))
         for i, (title, bars) in enumerate(panels.items(), 1)
     ]
 
@@ -486,15 +504,16 @@ def _cell(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _internal_figures(internal: InternalRecord) -> dict[str, list[str]]:
-    errors = []
+def _internal_figures(internal: InternalRecord) -> dict[str, list[tuple[str, str]]]:
+    errors: list[tuple[str, str]] = []
     for number, (name, frame) in enumerate(internal.accuracy.items(), 1):
         if {"level", "query", "mean_absolute"} <= set(frame.columns):
             rows = _all_areas(frame).select("level", "query", "mean_absolute").rows()
             title = f"Mean absolute error by level and query: {name.replace('_', ' ')}"
-            errors.append(error_by_level_figure(rows, name=f"error-by-level-{number}", title=title))
+            drawn = error_by_level_figure(rows, name=f"error-by-level-{number}", title=title)
+            errors.append((_capital(name.replace("_", " ")), drawn))
     truth = [
-        against_truth_figure(title, true, made, name=f"against-truth-{number}")
+        (title, against_truth_figure(title, true, made, name=f"against-truth-{number}"))
         for number, (title, (true, made)) in enumerate(internal.against_truth.items(), 1)
         if len(true)
     ]

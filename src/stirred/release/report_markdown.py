@@ -15,7 +15,7 @@ def markdown(facts: Mapping[str, Any]) -> str:
     parts = [
         _head(facts["release"]),
         _section("In short", _bullets(facts["summary"])),
-        _section("What was released", *_files(facts["files"])),
+        _section("What was released", *_files(facts["files"], facts["dictionary"])),
         _section("The guarantee", *_guarantee(facts["guarantee"])),
         _section("What is exact", *_exact(facts["exact"])),
         _section("What the budget means", *_meaning(facts["meaning"], facts["swap"])),
@@ -33,7 +33,7 @@ def markdown(facts: Mapping[str, Any]) -> str:
         _section("Precedents (unreviewed)", _precedents(facts["precedents"])),
         _section("Release table", *_release_table(facts["release_table"])),
         _section("Checklist", *_checklist(facts["checklist"])),
-        _section("Provenance", _pairs(facts["provenance"])),
+        _section("Provenance", _pairs({"Budget that remains": facts["remaining"]} | facts["provenance"])),
     ]
     return "\n".join(parts)
 
@@ -50,13 +50,12 @@ def _head(release: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *(f"**Warning:** {_text(warning)}\n" for warning in release["warnings"])])
 
 
-def _files(files: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _files(files: Sequence[Mapping[str, Any]], dictionary: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     columns = ("path", "kind", "title", "rows", "size", "uncertainty")
     yield _grid(("File", "Kind", "Content", "Rows", "Size", "Uncertainty"), files, columns)
-    for file in files:
-        if file["columns"]:
-            yield f"Columns of {_text(file['path'])}:\n"
-            yield _grid(("Column", "Type", "Meaning"), file["columns"], ("name", "type", "meaning"))
+    for entry in dictionary:
+        yield f"Columns of {_text(', '.join(entry['files']))}:\n"
+        yield _grid(("Column", "Type", "Meaning"), entry["columns"], ("name", "type", "meaning"))
 
 
 def _guarantee(guarantee: Mapping[str, Any]) -> Iterable[str]:
@@ -88,7 +87,7 @@ def _meaning(meaning: Mapping[str, Any], swap: Mapping[str, str] | None) -> Iter
     if meaning["odds"]:
         yield _text(meaning["setting"]) + "\n"
         priors = [belief["before"] for belief in meaning["odds"][0]["beliefs"]]
-        heads = ("Units that differ", "ε", "Odds grow at most by", *(f"From {p} to at most" for p in priors))
+        heads = ("Difference", "ε", "Odds grow at most by", *(f"From {p} to at most" for p in priors))
         rows = [
             (row["units"], row["epsilon"], row["factor"], *(b["after"] for b in row["beliefs"]))
             for row in meaning["odds"]

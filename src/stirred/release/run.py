@@ -3,7 +3,9 @@
 Guarantee
     The spend is in the ledger before a random word is drawn. The folder appears complete or not at all. A run
     that fails or is killed keeps its spend; run again with the same plan, it is resumed and nothing is
-    spent twice. Of two runs of one plan the ledger lets one publish.
+    spent twice. Of two runs of one plan the ledger lets one publish. What an interrupted run had drawn is
+    removed before anything is drawn again. Bad data and a folder that cannot be written are refused before
+    anything is spent.
 Assumes
     The folder and its temporary neighbour are on one file system, where renaming is atomic.
 """
@@ -11,7 +13,9 @@ Assumes
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from stirred import __version__
-from stirred.errors import InputError, Refusal
+from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import Ledger, Spend
+from stirred.ledger.amount import Amount
 from stirred.noise import RandomSource, Source
 from stirred.release.checklist import Override, Passage, gate
 from stirred.release.job import Facts, Job, Published, job_of
@@ -83,53 +88,72 @@ def run_release(
             expected="a ledger in which the data set is open",
             hint="Create one and open the data set, or make a test run.",
         )
-    job = job_of(plan, path.parent)
     if output.exists():
         raise _exists(output)
+    known = None if ledger is None or not source.publishable else _known(plan, ledger)
+    if known is not None and known.manifest is not None:
+        return _recovered(output, known)
+    job = job_of(plan, path.parent)
     passage = gate(plan.checklist, override)
     specification, facts = job.specification(), job.facts()
+    job.prepare()
+    _require_writable(output)
     if not source.publishable or ledger is None:
         with _working_folder(output, "test") as work:
             manifest = _written(plan, job, facts, specification, passage, source, work.folder, None, None)
-            work.finished = True
             work.folder.rename(output)
         return Made(output, specification, False, False, manifest)
-    spend, resumed = _paid(plan, specification, ledger, output)
-    if spend.manifest is not None:
-        return _recovered(output, spend, specification)
-    if passage.override is not None:
-        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
-        ledger.override(plan.dataset.name, steps, passage.override.reason, by=passage.override.by)
+    spend = _paid(plan, specification, passage, ledger, known)
+    for attempt in range(1, spend.attempt):
+        shutil.rmtree(_part(output, spend, attempt), ignore_errors=True)
     with _working_folder(output, f"{spend.sequence}-{spend.attempt}") as work:
         manifest = _written(plan, job, facts, specification, passage, source, work.folder, ledger, spend)
-        ledger.finish(spend, manifest.digest, by=plan.curator)
-        work.finished = True
-        work.folder.rename(output)
-    return Made(output, specification, True, resumed, manifest)
+        _make_durable(work.folder)
+        _finish(ledger, spend, manifest, plan.curator, work)
+        _appear(work.folder, output, manifest)
+    return Made(output, specification, True, known is not None, manifest)
 
 
-def _paid(plan: Plan, specification: Specification, ledger: Ledger, output: Path) -> tuple[Spend, bool]:
-    """The spend of this plan: a new one, or the one of a run that was interrupted."""
-    name = plan.dataset.name
-    known = [s for s in ledger.statement(name).spends if s.plan == plan.digest]
-    if known and known[-1].manifest is not None:
-        if _part(output, known[-1]).is_dir():
-            return known[-1], True
+def _known(plan: Plan, ledger: Ledger) -> Spend | None:
+    """The spend of an earlier run of this plan."""
+    spends = [s for s in ledger.statement(plan.dataset.name).spends if s.plan == plan.digest]
+    return spends[-1] if spends else None
+
+
+def _paid(
+    plan: Plan, specification: Specification, passage: Passage, ledger: Ledger, known: Spend | None
+) -> Spend:
+    """The spend of this plan: a new one, or the one of a run that was interrupted. An override comes first."""
+    name, period = plan.dataset.name, plan.dataset.period
+    if known is not None and known.specification != specification:
+        raise Refusal(
+            "the guarantee is not the one that was paid for",
+            field="plan",
+            expected="the data as they were when the release was paid for",
+            hint="Restore the data and run again, or write a new plan, which costs again.",
+        )
+    if passage.override is not None:
+        refusal = ledger.preview(name, specification, period=period).refusal if known is None else None
+        if refusal is not None:
+            raise refusal
+        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
+        ledger.override(name, steps, passage.override.reason, by=passage.override.by)
+    if known is not None:
+        return ledger.resume(name, plan.digest, by=plan.curator)
+    return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period)
+
+
+def _recovered(output: Path, spend: Spend) -> Made:
+    """A run that was killed between its last entry in the ledger and the appearance of the folder."""
+    folder = _part(output, spend, spend.attempt)
+    if not folder.is_dir():
         raise Refusal(
             "this plan has been released already",
             field="plan",
             expected="a plan that was not run before",
-            hint="A second release of the same data costs again: write a new plan for it.",
+            hint="A second release of the same data costs again: write a new plan for it. If the first run was "
+            "interrupted, name the folder that it was to write.",
         )
-    if known:
-        return ledger.resume(name, plan.digest, by=plan.curator), True
-    period = plan.dataset.period
-    return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period), False
-
-
-def _recovered(output: Path, spend: Spend, specification: Specification) -> Made:
-    """A run that was killed between its last entry in the ledger and the appearance of the folder."""
-    folder = _part(output, spend)
     manifest = Manifest.read(folder)
     if manifest.digest != spend.manifest or manifest.differences(folder):
         raise Refusal(
@@ -138,12 +162,53 @@ def _recovered(output: Path, spend: Spend, specification: Specification) -> Made
             expected="the folder as the interrupted run left it",
             hint="The spend stays in the ledger; a new release needs a new plan and costs again.",
         )
-    folder.rename(output)
-    return Made(output, specification, True, True, manifest)
+    try:
+        _appear(folder, output, manifest)
+    except OSError as error:
+        raise _unwritable(error) from None
+    return Made(output, spend.specification, True, True, manifest)
 
 
-def _part(output: Path, spend: Spend) -> Path:
-    return output.with_name(f".{output.name}.{spend.sequence}-{spend.attempt}.part")
+def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: _Work) -> None:
+    """Enter the products in the ledger; unless it refuses them they are kept, whatever interrupts."""
+    work.finished = True
+    try:
+        ledger.finish(spend, manifest.digest, by=by)
+    except StirredError:
+        work.finished = False
+        raise
+
+
+def _appear(folder: Path, output: Path, manifest: Manifest) -> None:
+    """Give the finished folder its name; another run of the same plan may have done so just now."""
+    try:
+        folder.rename(output)
+    except FileNotFoundError:
+        if not output.is_dir() or Manifest.read(output).digest != manifest.digest:
+            raise
+
+
+def _make_durable(folder: Path) -> None:
+    """Wait until everything is on the disk: after a power cut the ledger must not know more than it."""
+    for path in (*folder.rglob("*"), folder):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _require_writable(output: Path) -> None:
+    """Refuse, before anything is spent, a place where nothing can be written."""
+    place = next(folder for folder in output.absolute().parents if folder.exists())
+    try:
+        Path(tempfile.mkdtemp(prefix=".stirred-", dir=place)).rmdir()
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
+def _part(output: Path, spend: Spend, attempt: int) -> Path:
+    return output.with_name(f".{output.name}.{spend.sequence}-{attempt}.part")
 
 
 @dataclass
@@ -164,12 +229,7 @@ def _working_folder(output: Path, label: str) -> Iterator[_Work]:
         (work.folder / "internal").mkdir(parents=True)
         yield work
     except OSError as error:
-        raise InputError(
-            f"the release could not be written ({error.strerror or 'input or output failed'})",
-            field="output",
-            expected="a folder with room and permission to write",
-            hint="What was spent stays spent; run the same plan again to resume.",
-        ) from None
+        raise _unwritable(error) from None
     finally:
         if not work.finished:
             shutil.rmtree(work.folder, ignore_errors=True)
@@ -256,8 +316,8 @@ def record_of(
         geography=facts.geography,
         swap_rate=facts.swap_rate,
         largest_stratum=facts.largest_stratum,
-        spent="" if statement is None else str(statement.spent),
-        remaining="" if statement is None else str(statement.remaining),
+        spent="" if statement is None else str(Amount.of(statement.spent)),
+        remaining="" if statement is None else str(Amount.of(statement.remaining)),
         ledger_head="" if ledger is None else str(ledger.head()),
         plan_digest=plan.digest,
         warnings=facts.warnings,
@@ -304,6 +364,15 @@ def _write_internal(record: ReleaseRecord, internal: InternalRecord, folder: Pat
     for name, frame in internal.accuracy.items():
         frame.write_csv(folder / f"accuracy-{name}.csv")
     (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")
+
+
+def _unwritable(error: OSError) -> InputError:
+    return InputError(
+        f"the release could not be written ({error.strerror or 'input or output failed'})",
+        field="output",
+        expected="a folder with room and permission to write",
+        hint="What was spent stays spent; run the same plan again to resume.",
+    )
 
 
 def _exists(output: Path) -> InputError:

@@ -18,8 +18,9 @@ dataset:
   name: my-data             # the account in the ledger
   description: ""
   population: 100000        # public knowledge; for warnings only
-  ceiling: {ceiling}              # total budget of the account: {currency}
-delta: 1e-10                # for converted numbers only
+  ceiling: {ceiling:<17}# total budget of the account: {currency}
+delta: "1e-10"              # for converted numbers only
+# domain: ...               # all possible data sets; the same one in plans that are to be compared
 """
 
 _SWAP = """\
@@ -28,12 +29,12 @@ mechanism:
   households: households.parquet
   # persons: persons.parquet        # follow their household, linked by id
   id: household_id
-  match: [state, size]              # records are exchanged only if they agree on these
-  swap: [county, block]             # these travel, together
+  match: [county, size]             # records are exchanged only if they agree on these
+  swap: [tract, block]              # these travel, together
   hold: [tenure]                    # these stay with the record
   rate: 1/20                        # or target_epsilon: 12
   provenance: public                # where levels and roles come from; never from the data
-  tables: [county * tenure]
+  tables: [tract * tenure]
 """
 
 _TOPDOWN = """\

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.data import require_columns, tabulate
+from stirred.data import read_table, require_columns, require_levels, tabulate
 from stirred.data.error import compare_tables
 from stirred.errors import InputError
 from stirred.noise import Source
@@ -45,9 +45,10 @@ class SwapJob:
         self.plan = plan
         self.settings = settings
         self.folder = folder
+        _require_named_columns(settings)
         for table in settings.tables:
             for part in _parts(table):
-                if part not in (*settings.match, *settings.swap, *(settings.hold or (part,))):
+                if part not in (*settings.match, *settings.swap, *(settings.hold or ())):
                     raise InputError(
                         f"the table {table} names {part}, which has no role in the swap",
                         field="mechanism.tables",
@@ -57,14 +58,23 @@ class SwapJob:
 
     @cached_property
     def _records(self) -> Records:
-        persons = None if self.settings.persons is None else self.folder / self.settings.persons
+        persons = None if self.settings.persons is None else self._persons(self.folder / self.settings.persons)
         return Records.of(self.folder / self.settings.households, persons, self.settings.id)
+
+    def _persons(self, path: Path) -> pl.DataFrame:
+        """The columns of persons that the plan names: the codebook, the places that move, the identifier."""
+        s = self.settings
+        assert s.codebook is not None
+        frame, listed = read_table(path, "persons"), {a.name for a in s.codebook.attributes}
+        named = [c for c in frame.columns if c in listed | set(s.swap) and c != s.id]
+        require_levels(frame, s.codebook, named)
+        return frame.select(*([s.id] if s.id in frame.columns else []), *named)
 
     def _mechanism(self, rate: object) -> PermutationSwap:
         s = self.settings
         return PermutationSwap(
             match=s.match, swap=s.swap, hold=s.hold, rate=rate, unit=s.unit, nesting=s.nesting, loss=s.loss,
-            codebook=s.codebook, stage=self.plan.stage,
+            codebook=s.codebook, stage=self.plan.stage, domain=self.plan.domain,
         )  # fmt: skip
 
     @cached_property
@@ -125,6 +135,10 @@ class SwapJob:
         text = f"in a large stratum each record changes places with probability {moved:.3g}"
         return Expected(table, text)
 
+    def prepare(self) -> None:
+        """Read the records and form the strata."""
+        self.mechanism.prepare(self._records)
+
     def draw(self, source: Source, folder: Path) -> Swapped:
         """Swap the records."""
         made = self.mechanism.release(self._records, source)
@@ -183,6 +197,24 @@ class SwapJob:
             count = next(c for c in both.columns if c.endswith("_made")).removesuffix("_made")
             against[table] = (both[count].to_list(), both[f"{count}_made"].to_list())
         return InternalRecord({"tables": pl.DataFrame(rows)} if rows else {}, against)
+
+
+def _require_named_columns(settings: SwapPlan) -> None:
+    """Refuse a plan that would publish columns it does not name."""
+    if settings.hold is None:
+        raise InputError(
+            "the plan does not say which columns stay with their record",
+            field="mechanism.hold",
+            expected="the names of the columns to publish",
+            hint="List them: a column that the plan does not name is never published.",
+        )
+    if settings.persons is not None and settings.codebook is None:
+        raise InputError(
+            "the plan does not say which columns of persons are published",
+            field="mechanism.codebook",
+            expected="a codebook that lists them",
+            hint="List every column with a role and every column of persons to publish.",
+        )
 
 
 def _parts(table: str) -> list[str]:

@@ -51,7 +51,7 @@ class TopDownJob:
     @cached_property
     def mechanism(self) -> TopDown:
         """The mechanism; reads the public geography."""
-        return self.settings.mechanism(self.folder)
+        return self.settings.mechanism(self.folder, self.plan.domain)
 
     @cached_property
     def _prepared(self) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
@@ -89,7 +89,7 @@ class TopDownJob:
             settings={
                 "estimator": self.settings.estimator,
                 **{
-                    f"ρ² for {u.unit.replace('_', ' ')}": str(u.allocation.rho_squared)
+                    f"budget of {plural(u.unit)} (ρ²)": str(u.allocation.rho_squared)
                     for u in mechanism.universes
                 },
             },
@@ -110,6 +110,10 @@ class TopDownJob:
             text = f"measured itself, with standard deviation {deviation:.3g}; estimation uses more than that"
             return Expected(product, text, deviation)
         return Expected(product, "not measured itself: added up from finer measurements", None)
+
+    def prepare(self) -> None:
+        """Read the records and count them."""
+        _ = self._prepared
 
     def draw(self, source: Source, folder: Path) -> Noisy:
         """Measure into the folder of public measurements."""

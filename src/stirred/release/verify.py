@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from stirred.errors import StirredError
 from stirred.ledger import Ledger
 from stirred.release.manifest import NAME, Manifest
 from stirred.spec.specification import Specification
@@ -30,9 +31,8 @@ def verify_release(folder: Path, ledger: Ledger | None = None) -> Verified:
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
     public = folder / "public"
     if manifest.facts.get("publishable"):
-        text = (public / "specification.json").read_text(encoding="utf-8") if public.is_dir() else ""
         checks.append("the specification")
-        if not text or Specification.from_json(text).to_json() != text:
+        if not _reads_back(public / "specification.json"):
             problems.append("the specification cannot be read back")
     elif public.exists():
         problems.append("a test run has a public folder")
@@ -42,9 +42,18 @@ def verify_release(folder: Path, ledger: Ledger | None = None) -> Verified:
     return Verified(folder, tuple(checks), tuple(problems))
 
 
+def _reads_back(path: Path) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return Specification.from_json(text).to_json() == text
+    except (OSError, UnicodeError, StirredError):
+        return False
+
+
 def _entry(manifest: Manifest, ledger: Ledger) -> list[str]:
-    found = ledger.verify()
-    out = [f"ledger: {finding}" for finding in found.findings]
+    out = [f"ledger: {finding}" for finding in ledger.verify().findings]
+    if out:
+        return out
     dataset = str(manifest.facts.get("dataset"))
     if dataset not in ledger.datasets():
         return [*out, f"the ledger has no data set {dataset}"]

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from stirred.errors import InputError
 from stirred.show.drawing import BAR, INK, LINE, MARK, SOFT, TINT, figure, path, rectangle, text
 
-SIDE, LEFT, TOP, BOTTOM = 300, 56, 34, 46
+SIDE, LEFT, TOP, BOTTOM = 300, 56, 12, 46
 CELLS = 75
+FEW = 60
 
 
 def against_truth_figure(
@@ -38,8 +39,9 @@ def against_truth_figure(
         )
     end = math.log1p(max(1.0, *(v for pair in pairs for v in pair)))
     dots = Counter((_cell(a, end), _cell(b, end)) for a, b in pairs)
+    least = 4.0 if len(dots) < FEW else 1.8
     floor = TOP + SIDE
-    parts = [rectangle(LEFT, TOP, SIDE, SIDE, TINT), text(0, 16, title, bold=True, most=46)]
+    parts = [rectangle(LEFT, TOP, SIDE, SIDE, TINT)]
     for tick in _ticks(end):
         place = SIDE * math.log1p(tick) / end
         parts.append(
@@ -54,7 +56,7 @@ def against_truth_figure(
     parts.append(path(f"M{LEFT} {floor}L{LEFT + SIDE} {TOP}", MARK, 1.2, "5 3"))
     for (i, j), times in sorted(dots.items()):
         x, y = LEFT + SIDE * i / CELLS, floor - SIDE * j / CELLS
-        radius = min(5.0, 1.5 + 0.55 * math.log(times))
+        radius = min(6.0, least + 0.55 * math.log(times))
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill-opacity="0.6" style="fill:{BAR}"/>'
         )

@@ -16,7 +16,9 @@ LINE = "var(--fig-line, #cfd6dd)"
 BAR = "var(--fig-bar, #2a7595)"
 TINT = "var(--fig-tint, #eef2f5)"
 MARK = "var(--fig-mark, #a8440a)"
-CHARACTER = 0.56
+READABLE = 0.8
+"""How far a figure may shrink before a narrow page scrolls it sideways instead."""
+CHARACTER = 0.6
 """Width of a character of the system font, in units of its size, with some room."""
 
 
@@ -26,7 +28,7 @@ def figure(name: str, width: float, height: float, title: str, description: str,
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-labelledby="{key}-title {key}-desc" font-family="system-ui, sans-serif" font-size="13" '
-        f'style="width:100%;max-width:{width:.0f}px;height:auto">'
+        f'style="width:100%;min-width:{READABLE * width:.0f}px;max-width:{width:.0f}px;height:auto">'
         f'<title id="{key}-title">{html.escape(title)}</title>'
         f'<desc id="{key}-desc">{html.escape(description)}</desc>{"".join(parts)}</svg>'
     )

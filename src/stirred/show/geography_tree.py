@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from stirred.show.drawing import BAR, LINE, MARK, SOFT, figure, length, listed, path, text, words
+from stirred.show.small_multiples import number
 
 ROW, TREE, MOST = 66, 300, 40
 MARGIN = 22
@@ -74,7 +75,8 @@ def _note(levels: Sequence[tuple[str, int, int]], row: int) -> list[str]:
     _, nodes, only = levels[row]
     note = [f"{nodes:,} {'area' if nodes == 1 else 'areas'}" + (f", {MOST} drawn" if nodes > MOST else "")]
     if row:
-        note.append(f"{nodes / levels[row - 1][1]:,.1f} for each {words(levels[row - 1][0])}")
+        above, parents, _ = levels[row - 1]
+        note.append(f"{number(round(nodes / max(parents, 1), 1))} for each {words(above)}")
     if only:
         note.append(f"{only:,} only {'child' if only == 1 else 'children'}")
     return note

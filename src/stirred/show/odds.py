@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from stirred.errors import InputError
-from stirred.show.drawing import BAR, LINE, SOFT, figure, path, text
+from stirred.show.drawing import BAR, LINE, SOFT, figure, length, path, text
 
 STEP, SIDE = 17, 10
 LEFT, GAP, TOP = 8, 66, 52
@@ -43,7 +43,7 @@ def odds_figure(before: Fraction, after: Fraction, *, words_after: str, name: st
     parts.append(path(f"M{x} {y}h28m-8 -7l8 7l-8 7", SOFT, 2))
     return figure(
         name,
-        other + STEP * SIDE + 30,
+        other + max(STEP * SIDE, length(words_after, 16)) + 8,
         TOP + STEP * SIDE + 4,
         "By how much a belief can grow",
         f"Two squares of a hundred dots. Before the release {first} are filled; after it at most {second}.",

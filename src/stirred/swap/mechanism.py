@@ -82,6 +82,9 @@ class PermutationSwap:
         Permit the rates 0 and 1, whose loss is infinite.
     codebook
         A schema with levels: a record with a value outside them is refused, and the domain carries it.
+    domain
+        All possible data sets, where several releases are to be compared or composed: the same object for
+        all of them. If not given, it is made of the variables that have a role.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class PermutationSwap:
     allow_infinite_loss: bool = False
     stage: Stage = Stage.EDITED_FILE
     codebook: Schema | None = None
+    domain: Domain | None = None
     _fixed: Fraction | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -251,6 +255,8 @@ class PermutationSwap:
         )
 
     def _domain(self, roles: Roles) -> Domain:
+        if self.domain is not None:
+            return self.domain
         names = (*roles.match, *roles.hold, *roles.swap)
         return Domain(
             name="X",

@@ -30,6 +30,7 @@ from stirred.topdown.quadratic import Form
 
 Estimator = Literal["multipass", "gls"]
 _T = TypeVar("_T")
+Precision = tuple[NDArray[np.int64], NDArray[np.float64]]
 Passes = Mapping[str, Sequence[Sequence[str]]]
 
 
@@ -105,13 +106,14 @@ class _Measured:
 class _Subtree:
     """One target: the best linear estimate from everything below, with its precision."""
 
-    def __init__(self, gls: Gls, level: int, start: int, stop: int) -> None:
-        self._gls, self._level, self._start, self._stop = gls, level, start, stop
+    def __init__(self, gls: Gls, precision: Precision, level: int, start: int, stop: int) -> None:
+        self._gls, self._precision = gls, precision
+        self._level, self._start, self._stop = level, start, stop
 
     def passes(self, cells: NDArray[np.int64]) -> list[Target]:
         """A single pass over all cells."""
         gls, algebra = self._gls, self._gls.algebra
-        class_of, blocks = gls.up_precision(self._level)
+        class_of, blocks = self._precision
         classes, kinds = np.unique(class_of[self._start : self._stop], return_inverse=True)
         estimates = gls.up_estimate(self._level, self._start, self._stop)
         forms = [Form(algebra, algebra.coefficients(blocks[c])) for c in classes]
@@ -224,6 +226,7 @@ def _tasks(
 ) -> Iterator[tuple[Family, _Measured | _Subtree]]:
     design = measurements.design
     passes = level_passes(design, settings, level)
+    precision = gls.up_precision(level) if gls is not None else None
     for chunk in measurements.level(level):
         nodes = design.measured[level][chunk.start : chunk.stop]
         family_of = design.spine.parents[level][nodes] if level else np.arange(nodes.size)
@@ -237,7 +240,8 @@ def _tasks(
                 cells, parent = above.cells[part], above.counts[part]
             family = Family(level, start, stop, cells, parent)
             if gls is not None:
-                yield family, _Subtree(gls, level, start, stop)
+                assert precision is not None
+                yield family, _Subtree(gls, precision, level, start, stop)
             else:
                 yield family, _Measured(design, algebra, chunk, slice(int(first), int(last)), passes)
 

@@ -17,7 +17,7 @@ from stirred.data.spine import Spine
 from stirred.data.table import read_table, require_columns
 from stirred.errors import InputError
 from stirred.spec.block import Block
-from stirred.spec.domain import Stage
+from stirred.spec.domain import Domain, Stage
 from stirred.spec.invariant import plural
 from stirred.spec.schema import Schema
 from stirred.topdown.budget import Allocation
@@ -139,7 +139,7 @@ class Plan(Block):
         """The presets that the plan names, by unit."""
         return {name: preset(unit.preset) for name, unit in self.units.items() if unit.preset is not None}
 
-    def mechanism(self, folder: Path) -> TopDown:
+    def mechanism(self, folder: Path, domain: Domain | None = None) -> TopDown:
         """The mechanism that the plan describes; reads the geography, no data."""
         spine = self.geography.spine(folder)
         presets = self.presets()
@@ -157,7 +157,7 @@ class Plan(Block):
             plain = [c for p in presets.values() for c in p.constraints]
             constraints = _distinct(as_constraints(plain))
             _require_levels(constraints, spine)
-        mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage)
+        mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage, domain=domain)
         self._require_tables(mechanism)
         return mechanism
 
