@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +51,40 @@ def test_notebooks_execute_to_the_outputs_they_show(notebook: Path) -> None:
     for before, after in zip(shown.cells, fresh.cells, strict=True):
         if before.cell_type == "code":
             assert printed(before) == printed(after)
+
+
+@pytest.mark.slow
+def test_the_readme_commands_of_a_release_run_on_the_demonstration(tmp_path: Path) -> None:
+    text = Path("README.md").read_text(encoding="utf-8")
+    block = re.search(r"```sh\n(stirred release new .*?)```", text, re.DOTALL)
+    assert block is not None
+    search = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", f"stirred demo\n{block[1]}"],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": search, "COLUMNS": "92"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Everything agrees." in done.stdout
+    assert (tmp_path / "stirred-demo" / "county" / "made" / "public" / "report.html").is_file()
+
+
+def test_the_readme_names_commands_and_options_that_exist() -> None:
+    from typer.testing import CliRunner
+
+    from stirred.cli.app import app
+
+    text = Path("README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    calls = re.findall(r"^stirred (.*?)(?:\s+#.*)?$", blocks, re.MULTILINE)
+    assert len(calls) >= 20
+    for call in calls:
+        words = call.split()
+        name = words[: 1 if words[0] == "demo" else 2]
+        shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, [*name, "--help"])
+        assert shown.exit_code == 0, call
+        for option in re.findall(r"--[a-z-]+", call):
+            assert option in shown.stdout, call

@@ -394,8 +394,3 @@ def test_the_installed_command_prints_one_object_and_nothing_beside_it(tmp_path:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["folder"] == str(tmp_path / "o")
-    done = subprocess.run(
-        [sys.executable, "-c", code, "release", "run", "--json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["code"] == "usage"

@@ -1,4 +1,4 @@
-"""Killed at every step between spend and rename, and two releases at once: the ledger is true, one publishes."""
+"""Killed at every step between spend and rename; two releases at once: a true ledger, and one release."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AFTER: dict[str, tuple[list[str], bool, bool, int]] = {
 
 
 def harness(scenario: str, case: Path, mechanism: str, where: Path, *rest: object) -> Any:
-    done = subprocess.run(  # noqa: S603 - our own program
+    done = subprocess.run(
         [sys.executable, str(HARNESS), scenario, str(case), mechanism, str(where), *map(str, rest)],
         capture_output=True,
         text=True,
@@ -69,12 +69,25 @@ def require_released(end: dict[str, Any], attempts: list[int] | None = None) -> 
         assert end["attempts"] == attempts
 
 
-@both
-def test_killed_at_every_step(mechanism: str, tmp_path: Path) -> None:
+ALL = tuple(AFTER)
+SOME = ("after the spend", "while tables are written", "after the finish")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "points"),
+    [
+        ("swap", SOME),
+        ("topdown", SOME),
+        pytest.param("swap", ALL, marks=pytest.mark.slow),
+        pytest.param("topdown", ALL, marks=pytest.mark.slow),
+    ],
+    ids=["swap-some", "topdown-some", "swap", "topdown"],
+)
+def test_killed_at_every_step(mechanism: str, points: tuple[str, ...], tmp_path: Path) -> None:
     case = write_case(tmp_path / "case")
     prepared(tmp_path / "runs", case, mechanism, [str(number) for number in range(len(AFTER))])
-    found = harness("points", case, mechanism, tmp_path / "runs")
-    assert list(found) == list(AFTER)
+    found = harness("points", case, mechanism, tmp_path / "runs", *points)
+    assert tuple(found) == points
     for point, seen in found.items():
         statuses, public, part, again = AFTER[point]
         after = seen["after"]
@@ -100,11 +113,11 @@ def test_a_changed_plan_does_not_resume_what_was_paid_for(mechanism: str, tmp_pa
 
 @pytest.mark.slow
 @both
-def test_killed_at_every_line(mechanism: str, tmp_path: Path) -> None:
+def test_killed_at_many_lines(mechanism: str, tmp_path: Path) -> None:
     case = write_case(tmp_path / "case")
     prepared(tmp_path / "runs", case, mechanism, [f"line{number:03}" for number in range(300)])
-    results = harness("lines", case, mechanism, tmp_path / "runs", 3)["results"]
-    assert len(results) > 40
+    results = harness("lines", case, mechanism, tmp_path / "runs", 17)["results"]
+    assert len(results) > 6
     assert results[-1]["code"] == 0
     for seen in results:
         assert seen["after"]["ledger"] == []
@@ -128,7 +141,7 @@ def test_of_two_processes_one_publishes_and_one_spend_is_made(
 
 @pytest.mark.slow
 @both
-@pytest.mark.parametrize("pause", [0.0, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("pause", [0.0, 0.2])
 def test_of_several_processes_one_publishes(mechanism: str, pause: float, tmp_path: Path) -> None:
     case = write_case(tmp_path / "case")
     new_ledger(tmp_path / "ledger.db", case, [mechanism])

@@ -148,6 +148,8 @@ def test_unchanged_counts_lie_on_the_line_and_equal_ones_are_one_dot() -> None:
     assert len(dots) == 4
     assert number(dots[0], "r") > number(dots[1], "r")
     places = [(number(d, "cx") - 56, 12 + SIDE - number(d, "cy")) for d in dots]
+    scale = [SIDE * math.log(1 + count) / math.log(1_001) for count in (0, 7, 50, 1000)]
+    assert [x for x, _ in places] == pytest.approx(scale, abs=SIDE / CELLS / 2 + 0.1)
     off = [abs(x - y) > SIDE / CELLS / 2 for x, y in places]
     assert off == [False, False, True, False]
     description = root.find(f"{SVG}desc")

@@ -1,7 +1,7 @@
-"""Two small plans of a release, one for each mechanism, with data that fit them and sentinels planted in them.
+"""Two small plans of a release, one for each mechanism, with data that fit them and sentinels in the data.
 
-``write_case`` makes a folder with both plans; ``twin=True`` gives another data set of the same universe: other
-records, the same invariants. Columns that no plan names hold sentinels.
+``write_case`` makes a folder with both plans; ``twin=True`` gives another data set of the same universe:
+other records, the same invariants. Columns that no plan names hold sentinels.
 """
 
 from __future__ import annotations
@@ -193,7 +193,9 @@ def _opened(ledger: Ledger, case: Path, mechanisms: Sequence[str]) -> Ledger:
 
 def leftovers(output: Path) -> list[str]:
     """Whatever a run left beside its output."""
-    return sorted(p.name for p in output.parent.iterdir() if p.name.startswith((f".{output.name}", ".stirred")))
+    return sorted(
+        p.name for p in output.parent.iterdir() if p.name.startswith((f".{output.name}", ".stirred"))
+    )
 
 
 class FrozenSource(TestSource):

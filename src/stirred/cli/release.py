@@ -128,7 +128,7 @@ def open_dataset(
     if as_json:
         print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})
         return
-    print_text(f"{found.dataset.name} is open in {ledger} with the ceiling {ceiling}")
+    print_text(f"{found.dataset.name} is open in {ledger}; its ceiling is\n{ceiling}")
 
 
 @app.command()
@@ -259,6 +259,7 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
 
 
 def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
+    from stirred.ledger.amount import Amount
     from stirred.release.dry_run import dry_run
 
     found: DryRun = dry_run(plan, _opened(ledger, read_only=True))
@@ -267,12 +268,12 @@ def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
         return
     print_card(found.specification.card())
     record: dict[str, Any] = found.record()
-    if record["cost"] is not None:
-        cost = record["cost"]
-        print_text(f"\nLeft before: {cost['remaining']}")
-        if cost["requested"] is not None:
-            print_text(f"Cost: {cost['requested']}")
-        print_text(f"Left after: {cost['afterwards'] or 'refused, ' + str(cost['refused'])}")
+    if found.cost is not None:
+        print_text(f"\nLeft before: {Amount.of(found.cost.remaining)}")
+        if found.cost.requested is not None:
+            print_text(f"Cost: {found.cost.requested}")
+        after = found.cost.afterwards
+        print_text(f"Left after: {Amount.of(after) if after else 'refused, ' + record['cost']['refused']}")
     print_table(
         "What is exact",
         ("statistic", "figures", "legal basis"),

@@ -69,8 +69,9 @@ def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) 
         if levels is None:
             continue
         listed = pl.Series(list(levels), strict=False)
-        found = frame[column].drop_nulls().unique()
-        same_kind = found.dtype.is_numeric() == listed.dtype.is_numeric()
+        plain = not frame.schema[column].is_nested()
+        found = frame[column].drop_nulls().unique() if plain else listed
+        same_kind = plain and found.dtype.is_numeric() == listed.dtype.is_numeric()
         if not same_kind or not set(found.to_list()) <= set(levels):
             raise InputError(
                 f"the column {column} has values outside its levels",

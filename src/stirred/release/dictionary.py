@@ -46,7 +46,10 @@ def write_table(
             frame.write_csv(path)
         else:
             frame.write_parquet(path)
-        out.append(PublishedFile(f"{name}.{ending}", kind, title, frame.height, columns, uncertainty))
+        size = path.stat().st_size
+        out.append(
+            PublishedFile(f"{name}.{ending}", kind, title, frame.height, columns, uncertainty, size=size)
+        )
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from stirred.errors import StirredError
 from stirred.ledger import Ledger, Preview
+from stirred.ledger.amount import Amount
 from stirred.release.job import Facts, job_of
 from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
@@ -98,7 +99,7 @@ def _cost(preview: Preview) -> dict[str, Any]:
     return {
         "dataset": preview.dataset,
         "requested": None if preview.requested is None else str(preview.requested),
-        "remaining": str(preview.remaining),
-        "afterwards": None if preview.afterwards is None else str(preview.afterwards),
+        "remaining": str(Amount.of(preview.remaining)),
+        "afterwards": None if preview.afterwards is None else str(Amount.of(preview.afterwards)),
         "refused": None if refusal is None else refusal.problem,
     }

@@ -1,8 +1,8 @@
 """A job: one mechanism on one plan, in the steps that a release has.
 
 ``specification`` and ``facts`` read the data through the declared invariants only; ``prepare`` checks the
-records; ``draw`` makes the primitive output, the only step that reads records and randomness; ``publish`` writes public files from the
-primitive alone; ``diagnose`` compares with the truth, for internal use.
+records; ``draw`` makes the primitive output, the only step that reads records and randomness; ``publish``
+writes public files from the primitive alone; ``diagnose`` compares with the truth, for internal use.
 """
 
 from __future__ import annotations

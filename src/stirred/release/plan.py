@@ -11,19 +11,46 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
 
-from stirred.errors import InputError
+from stirred.errors import InputError, StirredError
 from stirred.release.checklist import Checklist
 from stirred.release.governance import Governance
 from stirred.release.registry import About
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain, Stage
+from stirred.spec.exact import Exact, as_fraction
 from stirred.spec.schema import Schema
 from stirred.topdown.plan import Plan as TopDownSettings
 from stirred.topdown.plan import read_yaml
 
 Provenance = Literal["public", "earlier DP release", "assumption"]
+
+
+def _positive(value: object) -> object:
+    """Exact, positive and finite; kept as it was written."""
+    try:
+        number = Exact.of(value)
+    except (StirredError, ValueError, TypeError):
+        raise ValueError("a number such as 1/20, 0.05 or ln(3)") from None
+    if number.is_infinite or not number > Exact.of(0):
+        raise ValueError("a positive, finite number")
+    return value
+
+
+def _below_one(value: object) -> object:
+    try:
+        probability = as_fraction(value)
+    except (StirredError, ValueError, TypeError):
+        raise ValueError("a probability such as 1e-10") from None
+    if not 0 < probability < 1:
+        raise ValueError("a probability above 0 and below 1")
+    return value
+
+
+_WRITTEN = WithJsonSchema({"type": ["string", "number"]})
+Number = Annotated[str | int, AfterValidator(_positive), _WRITTEN]
+Probability = Annotated[str, AfterValidator(_below_one), _WRITTEN]
 
 
 class SwapPlan(Block):
@@ -40,8 +67,8 @@ class SwapPlan(Block):
     match: tuple[str, ...] = ()
     swap: tuple[str, ...]
     hold: tuple[str, ...] | None = None
-    rate: str | int | None = None
-    target_epsilon: str | int | None = None
+    rate: Number | None = None
+    target_epsilon: Number | None = None
     unit: str = "household"
     nesting: tuple[tuple[str, str], ...] = ()
     loss: Literal["theorem-1", "tighter"] = "theorem-1"
@@ -77,9 +104,9 @@ class DatasetPlan(Block):
 
     name: str
     description: str = ""
-    population: int | None = None
+    population: int | None = Field(default=None, ge=1)
     period: str | None = None
-    ceiling: str | int | None = None
+    ceiling: Number | None = None
 
 
 class LegalBasis(Block):
@@ -105,7 +132,7 @@ class Plan(Block):
     mechanism: MechanismPlan
     domain: Domain | None = None
     legal_bases: tuple[LegalBasis, ...] = ()
-    delta: str = "1e-10"
+    delta: Probability = "1e-10"
     stage: Stage = Stage.EDITED_FILE
     checklist: Checklist = Field(default_factory=Checklist)
     governance: Governance = Field(default_factory=Governance)

@@ -123,7 +123,7 @@ def _known(plan: Plan, ledger: Ledger) -> Spend | None:
 def _paid(
     plan: Plan, specification: Specification, passage: Passage, ledger: Ledger, known: Spend | None
 ) -> Spend:
-    """The spend of this plan: a new one, or the one of a run that was interrupted. An override comes first."""
+    """The spend of this plan: a new one, or the one of a run that was interrupted. Overrides come first."""
     name, period = plan.dataset.name, plan.dataset.period
     if known is not None and known.specification != specification:
         raise Refusal(
@@ -151,8 +151,8 @@ def _recovered(output: Path, spend: Spend) -> Made:
             "this plan has been released already",
             field="plan",
             expected="a plan that was not run before",
-            hint="A second release of the same data costs again: write a new plan for it. If the first run was "
-            "interrupted, name the folder that it was to write.",
+            hint="A second release of the same data costs again: write a new plan for it. If the first run "
+            "was interrupted, name the folder that it was to write.",
         )
     manifest = Manifest.read(folder)
     if manifest.digest != spend.manifest or manifest.differences(folder):

@@ -58,7 +58,9 @@ class SwapJob:
 
     @cached_property
     def _records(self) -> Records:
-        persons = None if self.settings.persons is None else self._persons(self.folder / self.settings.persons)
+        persons = (
+            None if self.settings.persons is None else self._persons(self.folder / self.settings.persons)
+        )
         return Records.of(self.folder / self.settings.households, persons, self.settings.id)
 
     def _persons(self, path: Path) -> pl.DataFrame:

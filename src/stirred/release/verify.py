@@ -1,4 +1,4 @@
-"""Verify a release folder: its manifest, its specification, its invariants against the data, its entry."""
+"""Verify a release folder: its files against the manifest, its specification, its entry in the ledger."""
 
 from __future__ import annotations
 

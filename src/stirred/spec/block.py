@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Self, cast
+from typing import Any, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic._internal._model_construction import ModelMetaclass
@@ -88,7 +88,7 @@ def translated(error: ValidationError, model: type[BaseModel]) -> StirredError:
 
 
 def _unknown_key(path: list[str], missing: list[int | str], model: type[BaseModel]) -> InputError:
-    known = [str(name) for name in missing] + (list(model.model_fields) if len(path) == 1 else [])
+    known = [str(name) for name in missing] + _keys(model, path[:-1])
     near = difflib.get_close_matches(path[-1], known, 1)
     return InputError(
         f"unknown key {path[-1]}",
@@ -96,3 +96,36 @@ def _unknown_key(path: list[str], missing: list[int | str], model: type[BaseMode
         expected="a key of this block",
         hint=f"Did you mean {near[0]}?" if near else "Remove the key.",
     )
+
+
+def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
+    """The keys of the block at a path; the path of an error names the kind of a block in a union."""
+    blocks = [model]
+    for part in path:
+        tagged = [block for block in blocks if _kind(block) == part]
+        if len(blocks) > 1 and tagged:
+            blocks = tagged
+            continue
+        inner: list[type[BaseModel]] = []
+        for block in blocks:
+            field = block.model_fields.get(part) or next(
+                (f for f in block.model_fields.values() if f.alias == part), None
+            )
+            if field is not None:
+                inner += _blocks_in(field.annotation)
+            elif part.isdigit():
+                inner.append(block)
+        blocks = inner
+    return [field.alias or name for block in blocks for name, field in block.model_fields.items()]
+
+
+def _blocks_in(annotation: Any) -> list[type[BaseModel]]:
+    """The blocks that a type may hold, however it wraps them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [block for part in get_args(annotation) for block in _blocks_in(part)]
+
+
+def _kind(block: type[BaseModel]) -> object:
+    kind = block.model_fields.get("kind")
+    return None if kind is None else kind.default
