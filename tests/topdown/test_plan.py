@@ -203,3 +203,30 @@ def test_measurements_are_kept_where_no_table_is_found(
     assert not (tmp_path / "out" / "public" / "person.parquet").exists()
     measurements = tmp_path / "out" / "public" / "measurements"
     assert run_plan(path, tmp_path / "again", Unused(), measurements=measurements).publishable
+
+
+def test_a_target_accuracy_decides_the_budget(tmp_path: Path) -> None:
+    wanted = "accuracy:\n  - {level: tract, query: age * sex, standard_deviation: 1.5}\ntables:"
+    path = write_plan(tmp_path, PLAN.replace("tables:", wanted))
+    persons, units = Plan.load(path).mechanism(tmp_path).universes
+    assert persons.allocation.variance("tract", "sex * age") == Fraction(9, 4)
+    assert persons.allocation.levels["county"] == Fraction(1, 4)
+    assert units.allocation.rho_squared == Fraction(1, 3)
+    assert persons.allocation.checked_total() == persons.allocation.rho_squared
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "{level: tract, query: quarters, standard_deviation: 1}",
+        "{level: village, query: total, standard_deviation: 1}",
+        "{level: tract, query: total, standard_deviation: 0}",
+        "{level: tract, query: total, standard_deviation: 1}\n"
+        "  - {level: block, query: total, standard_deviation: 1}",
+    ],
+)
+def test_a_target_accuracy_that_cannot_be_aimed_at_is_refused(tmp_path: Path, target: str) -> None:
+    path = write_plan(tmp_path, PLAN.replace("tables:", f"accuracy:\n  - {target}\ntables:"))
+    with pytest.raises(InputError) as refusal:
+        Plan.load(path).mechanism(tmp_path)
+    assert refusal.value.field == "accuracy"

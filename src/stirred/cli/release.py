@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.output import print_card, print_json, print_table, print_text, reported
+from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
 from stirred.errors import MissingBlock, UnknownName
 
 if TYPE_CHECKING:
@@ -160,9 +160,9 @@ def run(
             expected="a folder that does not exist yet",
             hint="Add --output FOLDER, or --dry-run to see what it promises.",
         )
-    made = run_release(
-        plan, output, _opened(ledger), override=_override(override_steps, override_by, override_reason)
-    )
+    override = _override(override_steps, override_by, override_reason)
+    with progress_by_level() as progress:
+        made = run_release(plan, output, _opened(ledger), override=override, progress=progress)
     if as_json:
         print_json(
             {
@@ -184,12 +184,15 @@ def run(
 def verify(
     folder: Annotated[Path, typer.Argument(help="The folder of a release.")],
     ledger: LedgerPath = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="The plan: the invariants are then held against its data.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a release against its manifest, and with a ledger against its entry."""
     from stirred.release.verify import verify_release
 
-    found = verify_release(folder, _opened(ledger, read_only=True))
+    found = verify_release(folder, _opened(ledger, read_only=True), plan)
     if as_json:
         print_json({"sound": found.sound, "checks": list(found.checks), "problems": list(found.problems)})
     else:

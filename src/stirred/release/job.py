@@ -7,7 +7,7 @@ writes public files from the primitive alone; ``diagnose`` compares with the tru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,6 +58,9 @@ class Published:
     tables: tuple[PublishedTable, ...]
 
 
+Progress = Callable[[str, int, int], None]
+
+
 class Job(Protocol):
     """One mechanism on one plan."""
 
@@ -73,11 +76,14 @@ class Job(Protocol):
     def draw(self, source: Source, folder: Path) -> Any:
         """The primitive output; large ones may be kept in the folder, which will be public."""
 
-    def publish(self, primitive: Any, folder: Path) -> Published:
+    def publish(self, primitive: Any, folder: Path, progress: Progress | None = None) -> Published:
         """Write the public files, from the primitive alone."""
 
     def diagnose(self, primitive: Any) -> InternalRecord:
         """Errors against the truth."""
+
+    def recheck(self, folder: Path) -> None:
+        """Refuse public files that do not keep the invariants and constraints of the data."""
 
 
 def job_of(plan: Plan, folder: Path) -> Job:

@@ -30,10 +30,12 @@ from stirred.ledger import Ledger, Spend
 from stirred.ledger.amount import Amount
 from stirred.noise import RandomSource, Source
 from stirred.release.checklist import Override, Passage, gate
-from stirred.release.job import Facts, Job, Published, job_of
+from stirred.release.job import Facts, Job, Progress, Published, job_of
 from stirred.release.manifest import NAME, Manifest
 from stirred.release.plan import Plan
 from stirred.release.record import InternalRecord, ReleaseRecord
+from stirred.release.registry import lint
+from stirred.release.registry import record_of as registry_record
 from stirred.release.report import report_html, report_json, report_markdown
 from stirred.release.table import ReleaseRow, ReleaseTable
 from stirred.spec.specification import Specification
@@ -74,6 +76,7 @@ def run_release(
     *,
     random: Source | None = None,
     override: Override | None = None,
+    progress: Progress | None = None,
 ) -> Made:
     """Run a plan into a folder.
 
@@ -96,22 +99,41 @@ def run_release(
     job = job_of(plan, path.parent)
     passage = gate(plan.checklist, override)
     specification, facts = job.specification(), job.facts()
+    _require_consistent(plan, specification)
     job.prepare()
     _require_writable(output)
     if not source.publishable or ledger is None:
         with _working_folder(output, "test") as work:
-            manifest = _written(plan, job, facts, specification, passage, source, work.folder, None, None)
+            manifest = _written(
+                plan, job, facts, specification, passage, source, work.folder, None, None, progress
+            )
             work.folder.rename(output)
         return Made(output, specification, False, False, manifest)
     spend = _paid(plan, specification, passage, ledger, known)
     for attempt in range(1, spend.attempt):
         shutil.rmtree(_part(output, spend, attempt), ignore_errors=True)
     with _working_folder(output, f"{spend.sequence}-{spend.attempt}") as work:
-        manifest = _written(plan, job, facts, specification, passage, source, work.folder, ledger, spend)
+        manifest = _written(
+            plan, job, facts, specification, passage, source, work.folder, ledger, spend, progress
+        )
         _make_durable(work.folder)
         _finish(ledger, spend, manifest, plan.curator, work)
         _appear(work.folder, output, manifest)
     return Made(output, specification, True, known is not None, manifest)
+
+
+def _require_consistent(plan: Plan, specification: Specification) -> None:
+    """Refuse a record for the registry that contradicts itself or the guarantee."""
+    if plan.registry is None:
+        return
+    found = lint(registry_record(specification, plan.registry, delta=Fraction(plan.delta)), specification)
+    if found:
+        raise InputError(
+            f"the record for the registry contradicts itself: {found[0]}",
+            field="registry",
+            expected="fields that agree with each other and with the guarantee",
+            hint="Correct the plan; nothing was drawn or spent.",
+        )
 
 
 def _known(plan: Plan, ledger: Ledger) -> Spend | None:
@@ -245,17 +267,21 @@ def _written(
     folder: Path,
     ledger: Ledger | None,
     spend: Spend | None,
+    progress: Progress | None,
 ) -> Manifest:
     """Draw, publish, diagnose, report; everything under a temporary name."""
     public = folder / ("public" if source.publishable else "internal")
     public.mkdir(exist_ok=True)
     primitive = job.draw(source.spawn(), public)
-    published = job.publish(primitive, public)
+    published = job.publish(primitive, public, progress)
     internal = job.diagnose(primitive)
     record = record_of(plan, facts, specification, passage, published, ledger, spend)
     if not source.publishable:
         record = _unpublishable(record, "it was made with a test seed")
     write_documents(record, public)
+    if plan.registry is not None:
+        text = registry_record(specification, plan.registry, delta=Fraction(plan.delta)).to_yaml()
+        (public / "registry.yaml").write_text(text, encoding="utf-8")
     _write_internal(record, internal, folder / "internal")
     manifest = Manifest.of(
         folder,

@@ -14,7 +14,7 @@ from stirred.data.error import compare_tables
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.release.dictionary import meanings_of, write_table
-from stirred.release.job import Expected, Facts, Published, with_bases
+from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, SwapPlan
 from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
 from stirred.spec.exact import as_fraction
@@ -146,7 +146,7 @@ class SwapJob:
         made = self.mechanism.release(self._records, source)
         return Swapped(made.products["households"], made.products.get("persons"))
 
-    def publish(self, primitive: Swapped, folder: Path) -> Published:
+    def publish(self, primitive: Swapped, folder: Path, progress: Progress | None = None) -> Published:
         """Protected records and tables of them."""
         meanings = meanings_of(self.settings.codebook)
         files: list[PublishedFile] = []
@@ -179,6 +179,11 @@ class SwapJob:
             )
             tables.append(PublishedTable(self._title(table), parts[0], tuple(parts[1:]), frame))
         return Published(tuple(files), tuple(tables))
+
+    def recheck(self, folder: Path) -> None:
+        """Recount both families of invariant tables on the published records."""
+        households = read_table(folder / "microdata" / "households.parquet", "microdata.households")
+        self.mechanism.verify(self.mechanism.prepare(self._records), households)
 
     def _title(self, table: str) -> str:
         return f"{plural(self.settings.unit)}: {table}".capitalize()

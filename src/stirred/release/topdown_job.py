@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data import Histogram
+from stirred.data import Histogram, count_cells, levels_of, read_table
 from stirred.noise import Source
 from stirred.release.dictionary import meanings_of, write_table
-from stirred.release.job import Expected, Facts, Published, with_bases
+from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, TopDownPlan
 from stirred.release.record import (
     BudgetShare,
@@ -120,12 +120,12 @@ class TopDownJob:
         counts, invariants = self._prepared
         return Noisy(self.mechanism.measure(counts, source, folder / "measurements"), invariants)
 
-    def _finished(self, primitive: Noisy) -> Release:
-        return self.mechanism.finish(primitive.measurements, primitive.invariants)
+    def _finished(self, primitive: Noisy, progress: Progress | None = None) -> Release:
+        return self.mechanism.finish(primitive.measurements, primitive.invariants, progress)
 
-    def publish(self, primitive: Noisy, folder: Path) -> Published:
+    def publish(self, primitive: Noisy, folder: Path, progress: Progress | None = None) -> Published:
         """Microdata, tables with intervals, and the description of the measurements."""
-        made = self._finished(primitive)
+        made = self._finished(primitive, progress)
         self._made = made
         files: list[PublishedFile] = []
         tables: list[PublishedTable] = []
@@ -160,6 +160,12 @@ class TopDownJob:
             tables.append(PublishedTable(table.title, table.level, parts, frame))
         return Published(tuple(files), tuple(tables))
 
+    def recheck(self, folder: Path) -> None:
+        """Hold the published records against the invariants and bounds of the data."""
+        _, invariants = self._prepared
+        for unit, bounds in self.mechanism.bounds(invariants).items():
+            bounds.check(_counted(folder / "microdata" / f"{unit}.parquet", self.mechanism, unit))
+
     def diagnose(self, primitive: Noisy) -> InternalRecord:
         """Errors by level, query and population, and the published tables against the truth."""
         counts, _ = self._prepared
@@ -173,6 +179,13 @@ class TopDownJob:
             protected = made.products[table.unit].levels[level].grouped(query.groups, query.size).reshape(-1)
             against[table.title] = (true.tolist(), protected.tolist())
         return InternalRecord({unit: e.to_polars() for unit, e in errors.items()}, against)
+
+
+def _counted(microdata: Path, mechanism: TopDown, unit: str) -> tuple[Histogram, ...]:
+    """The published records of a unit, counted like the confidential ones."""
+    cells, spine = mechanism.units[unit], mechanism.spine
+    frame = read_table(microdata, f"microdata.{unit}")
+    return levels_of(count_cells(frame, cells.schema, spine, spine.levels[-1]), spine)
 
 
 def _measurement_files(measurements: Measurements, unit: str) -> list[PublishedFile]:

@@ -1,4 +1,4 @@
-"""Verify a release folder: its files against the manifest, its specification, its entry in the ledger."""
+"""Verify a release folder: files, specification, entry in the ledger, and invariants against the data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
+from stirred.release.job import job_of
 from stirred.release.manifest import NAME, Manifest
+from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
 
 
@@ -25,8 +27,12 @@ class Verified:
         return not self.problems
 
 
-def verify_release(folder: Path, ledger: Ledger | None = None) -> Verified:
-    """Check every file against the manifest and, with a ledger, the manifest against its entry."""
+def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None = None) -> Verified:
+    """Check every file against the manifest.
+
+    With a ledger, also the manifest against its entry; with the plan and the data that it names, also the
+    invariants of the published records against those of the data.
+    """
     manifest = Manifest.read(folder)
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
     public = folder / "public"
@@ -39,7 +45,22 @@ def verify_release(folder: Path, ledger: Ledger | None = None) -> Verified:
     if ledger is not None:
         checks.append("the ledger")
         problems += _entry(manifest, ledger)
+    if plan is not None:
+        checks.append("the invariants")
+        problems += _invariants(manifest, folder, plan)
     return Verified(folder, tuple(checks), tuple(problems))
+
+
+def _invariants(manifest: Manifest, folder: Path, path: Path) -> list[str]:
+    plan = Plan.load(path)
+    if plan.digest != manifest.facts.get("plan"):
+        return ["the plan is not the one of this release"]
+    place = "public" if manifest.facts.get("publishable") else "internal"
+    try:
+        job_of(plan, path.parent).recheck(folder / place)
+    except StirredError as error:
+        return [f"invariants: {error.problem}"]
+    return []
 
 
 def _reads_back(path: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,6 +19,7 @@ from stirred.data.table import read_table, require_columns
 from stirred.errors import InputError
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain, Stage
+from stirred.spec.exact import as_fraction
 from stirred.spec.invariant import plural
 from stirred.spec.schema import Schema
 from stirred.topdown.budget import Allocation
@@ -112,6 +114,29 @@ class TablePlan(Block):
         return f"{plural(self.unit)}: {self.query} by {self.level.replace('_', ' ')}".capitalize()
 
 
+class AccuracyTarget(Block):
+    """The standard deviation that the noise of a query at a level is to have: the budget is solved for."""
+
+    unit: str = "person"
+    level: str
+    query: str
+    standard_deviation: str | int
+
+    def scaled(self, allocation: Allocation, cells: Cells) -> Allocation:
+        """The allocation with the same shares and the total that gives this standard deviation exactly."""
+        wanted = as_fraction(self.standard_deviation)
+        query = cells.canonical(self.query)
+        if wanted <= 0 or query not in allocation.queries.get(self.level, {}):
+            raise InputError(
+                f"the accuracy aimed at is of {query} by {self.level}, which is not measured",
+                field="accuracy",
+                expected="a measured query of a level, and a positive standard deviation",
+                hint="Name a query that has a share of the budget at that level.",
+            )
+        factor = allocation.variance(self.level, query) / wanted**2
+        return replace(allocation, rho_squared=allocation.rho_squared * factor)
+
+
 class Plan(Block):
     """Everything that a run of TopDown needs; ``constraints`` defaults to those of the presets."""
 
@@ -120,6 +145,7 @@ class Plan(Block):
     constraints: tuple[Constraint, ...] | None = None
     estimator: Literal["multipass", "gls"] = "multipass"
     tables: tuple[TablePlan, ...] = ()
+    accuracy: tuple[AccuracyTarget, ...] = ()
     stage: Stage = Stage.EDITED_FILE
 
     @classmethod
@@ -152,6 +178,7 @@ class Plan(Block):
             else:
                 assert unit.schema_ is not None
                 counted[name] = unit.schema_
+        universes = [self._aimed(universe) for universe in universes]
         constraints = self.constraints
         if constraints is None:
             plain = [c for p in presets.values() for c in p.constraints]
@@ -179,6 +206,21 @@ class Plan(Block):
                     hint="Correct the level.",
                 )
             mechanism.units[table.unit].query(table.query)
+
+    def _aimed(self, universe: Universe) -> Universe:
+        """A universe whose budget gives the accuracy that the plan asks for, if it does."""
+        targets = [target for target in self.accuracy if target.unit == universe.unit]
+        if len(targets) > 1:
+            raise InputError(
+                f"the plan aims at two accuracies of {universe.unit}",
+                field="accuracy",
+                expected="at most one for each unit: it decides the whole budget",
+                hint="Change the shares of levels and queries to set the others.",
+            )
+        if not targets:
+            return universe
+        allocation = targets[0].scaled(universe.allocation, Cells(universe.schema))
+        return replace(universe, allocation=allocation)
 
     def _from_preset(self, name: str, chosen: Preset, spine: Spine) -> Universe:
         if chosen.universe != name:
