@@ -1,4 +1,4 @@
-"""Invariants of published records against the data, and the record for the registry."""
+"""What a release says beside its products: invariants that hold, the registry, the ledger's table."""
 
 from __future__ import annotations
 
@@ -82,3 +82,28 @@ def test_a_record_that_contradicts_itself_is_refused_before_anything_is_spent(
         run_release(path, tmp_path / "out", ledger)
     assert ledger.head() == head
     assert not (tmp_path / "out").exists()
+
+
+def test_the_release_table_comes_from_the_ledger(case: Path, tmp_path: Path) -> None:
+    unit = plan_of("topdown")["mechanism"]["units"]["person"]
+    unit = unit | {"budget": unit["budget"] | {"rho_squared": "0.1"}}
+    plan = plan_of("topdown", units={"person": unit})
+    plan["dataset"] = plan["dataset"] | {"ceiling": 1}
+    write_plan(case / "topdown.yaml", plan)
+    ledger = new_ledger(tmp_path / "ledger.db", case, ["topdown"])
+    for number in range(2):
+        path = write_plan(
+            case / f"{number}.yaml", plan | {"name": f"release-{number}", "title": f"Title {number}"}
+        )
+        run_release(path, tmp_path / f"out-{number}", ledger)
+    rows = pl.read_csv(tmp_path / "out-1" / "public" / "release-table.csv")
+    text = (tmp_path / "out-1" / "public" / "release-table.md").read_text(encoding="utf-8")
+    assert rows.height == 3
+    assert "release of event" in text
+    assert "ρ² = 0.2" in text
+    ledger.non_private_step(plan["dataset"]["name"], "tuning", "a trial", by="Owner")
+    last = write_plan(case / "last.yaml", plan | {"name": "release-last"})
+    run_release(last, tmp_path / "out-last", ledger)
+    told = (tmp_path / "out-last" / "public" / "release-table.md").read_text(encoding="utf-8")
+    assert "tuning" in told
+    assert "∞" in told

@@ -26,7 +26,7 @@ from typing import Any
 
 from stirred import __version__
 from stirred.errors import InputError, Refusal, StirredError
-from stirred.ledger import Ledger, Spend
+from stirred.ledger import Ledger, Spend, Statement
 from stirred.ledger.amount import Amount
 from stirred.noise import RandomSource, Source
 from stirred.release.checklist import Override, Passage, gate
@@ -308,16 +308,8 @@ def record_of(
     spend: Spend | None = None,
 ) -> ReleaseRecord:
     """The public facts of a release."""
-    rows = [
-        ReleaseRow(
-            step=plan.title,
-            scope=plan.description or plan.title,
-            mechanism=facts.mechanism,
-            implementation=f"stirred {__version__}",
-            specification=specification,
-        )
-    ]
     statement = None if ledger is None else ledger.statement(plan.dataset.name)
+    table = _release_table(plan, facts, specification, statement)
     day = datetime.now(UTC).date().isoformat() if spend is None else spend.at[:10]
     return ReleaseRecord(
         name=plan.name,
@@ -335,7 +327,7 @@ def record_of(
         constraints=facts.constraints,
         files=published.files,
         tables=published.tables,
-        table=ReleaseTable.of(rows, delta=Fraction(plan.delta), scope=plan.title),
+        table=table,
         governance=plan.governance,
         passage=passage,
         budget=facts.budget,
@@ -348,6 +340,35 @@ def record_of(
         plan_digest=plan.digest,
         warnings=facts.warnings,
     )
+
+
+def _release_table(
+    plan: Plan, facts: Facts, specification: Specification, statement: Statement | None
+) -> ReleaseTable:
+    """One row for every release of the data set in the ledger, and for every step without protection."""
+
+    def row(step: str, mechanism: str, own: Specification | None) -> ReleaseRow:
+        return ReleaseRow(
+            step=step,
+            scope=plan.description or plan.title,
+            mechanism=mechanism,
+            implementation=f"stirred {__version__}",
+            specification=own,
+        )
+
+    if statement is None:
+        return ReleaseTable.of(
+            [row(plan.title, facts.mechanism, specification)], delta=Fraction(plan.delta), scope=plan.title
+        )
+    rows = [
+        row(plan.title, facts.mechanism, spend.specification)
+        if spend.plan == plan.digest
+        else row(f"release of event {spend.sequence}", "as that release says", spend.specification)
+        for spend in statement.spends
+    ]
+    rows += [row(step, "none: not protected", None) for step in statement.tainted]
+    total = None if statement.tainted else statement.spent
+    return ReleaseTable.of(rows, total=total, delta=Fraction(plan.delta), scope=plan.title)
 
 
 def _unpublishable(record: ReleaseRecord, reason: str) -> ReleaseRecord:
