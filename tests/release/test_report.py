@@ -53,7 +53,18 @@ FLAGS = (
 )
 HOSTILE = "<script>alert('x')</script><img src=https://example.org/x> | [a](b) & \"c\""
 SECTIONS = [
-    *("short", "released", "guarantee", "exact", "meaning", "split", "uncertainty", "tables", "statements"),
+    *(
+        "short",
+        "released",
+        "guarantee",
+        "exact",
+        "meaning",
+        "split",
+        "uncertainty",
+        "tables",
+        "audit",
+        "statements",
+    ),
     *("governance", "law", "precedents", "release-table", "checklist", "provenance"),
 ]
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stirred import __version__
-from stirred.cli import demo, ledger, release, spec, swap, topdown
+from stirred.cli import audit, demo, ledger, release, spec, swap, topdown
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(release.app, name="release")
+app.add_typer(audit.app, name="audit")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(spec.app, name="spec")
 app.add_typer(swap.app, name="swap")

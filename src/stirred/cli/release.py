@@ -143,11 +143,15 @@ def run(
     override_steps: Annotated[
         str, typer.Option("--override", help="Open steps of the checklist to pass over, such as 3,5.")
     ] = "",
+    audit: Annotated[
+        bool, typer.Option("--audit/--no-audit", help="Audit the plan first; the report shows the audit.")
+    ] = True,
     override_by: Annotated[str, typer.Option(help="Who permits the override.")] = "",
     override_reason: Annotated[str, typer.Option(help="Why.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Run a plan once: spend, draw, publish."""
+    """Run a plan once: audit, spend, draw, publish."""
+    from stirred.release.audit import audit_plan
     from stirred.release.run import run_release
 
     if dry_run:
@@ -161,8 +165,10 @@ def run(
             hint="Add --output FOLDER, or --dry-run to see what it promises.",
         )
     override = _override(override_steps, override_by, override_reason)
+    book = _opened(ledger)
+    record = audit_plan(plan) if audit else None
     with progress_by_level() as progress:
-        made = run_release(plan, output, _opened(ledger), override=override, progress=progress)
+        made = run_release(plan, output, book, override=override, progress=progress, audit=record)
     if as_json:
         print_json(
             {

@@ -20,7 +20,7 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
     import polars as pl
 
     if not isinstance(source, str | Path):
-        return as_polars(source, field)
+        return _as_text(as_polars(source, field))
     path = Path(source)
     if not path.is_file():
         raise UnknownName(
@@ -31,7 +31,7 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
         )
     if path.suffix in {".parquet", ".csv"}:
         try:
-            return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+            return _as_text(pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path))
         except (pl.exceptions.PolarsError, OSError, UnicodeError):
             raise InputError(
                 f"the file {path.name} could not be read",
@@ -45,6 +45,14 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
         expected="a .parquet or .csv file",
         hint="Convert the file to Parquet.",
     )
+
+
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Enumerated types as text: such a type lists levels that no record has, and would publish them."""
+    import polars as pl
+    import polars.selectors as cs
+
+    return frame.with_columns(cs.enum().cast(pl.String))
 
 
 def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> None:

@@ -36,7 +36,7 @@ class Source(ABC):
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         self._key = key
-        self._process = os.getpid()
+        self._generation = _forks
         self._spawned = 0
         self._stream = Cipher(algorithms.AES(_derived(key, b"stream")), modes.CTR(bytes(16))).encryptor()
 
@@ -81,7 +81,7 @@ class Source(ABC):
 
     def _after_fork(self) -> None:
         """A child process that inherited this object takes a stream of its own."""
-        if os.getpid() != self._process:
+        if self._generation != _forks:
             self._restart(self._key_after_fork())
 
     @abstractmethod
@@ -134,6 +134,19 @@ class TestSource(Source):
 
     def _key_after_fork(self) -> bytes:
         return _derived(self._key, b"fork" + os.getpid().to_bytes(8, "big"))
+
+
+_forks = (os.getpid(), 0)
+
+
+def _after_fork_in_child() -> None:
+    """Count the fork: a process number may be given again, the count within a line of processes is not."""
+    global _forks  # noqa: PLW0603
+    _forks = (os.getpid(), _forks[1] + 1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _derived(key: bytes, label: bytes) -> bytes:

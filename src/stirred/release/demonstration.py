@@ -11,6 +11,7 @@ from pathlib import Path
 from stirred.errors import InputError
 from stirred.interchange import write_atomically
 from stirred.ledger import Ledger
+from stirred.release.audit import audit_plan
 from stirred.release.compare import SideBySide, compare_releases
 from stirred.release.county import synthetic_county
 from stirred.release.plan import Plan
@@ -35,7 +36,7 @@ class Demonstration:
 
 
 def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Demonstration:
-    """Generate a county, open a ledger, run both shipped plans, compare."""
+    """Generate a county, open a ledger, audit and run both shipped plans, compare."""
     if folder.exists():
         raise InputError(
             f"the folder {folder.name} exists already",
@@ -57,9 +58,11 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
             path = data / f"{name}.yaml"
             write_atomically(path, example_plan(name))
             plan = Plan.load(path)
+            progress(f"auditing: {plan.title}")
+            audit = audit_plan(path)
             progress(f"releasing: {plan.title}")
             open_account(plan, data, ledger, by=OWNER)
-            made[name] = run_release(path, temporary / name, ledger)
+            made[name] = run_release(path, temporary / name, ledger, audit=audit)
         progress("comparing the two")
         compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
         write_atomically(temporary / "comparison.html", compared.page())

@@ -13,6 +13,7 @@ from typing import Any
 from stirred.errors import StirredError
 from stirred.ledger import Ledger, Preview
 from stirred.ledger.amount import Amount
+from stirred.release.audit import require_claim
 from stirred.release.job import Facts, job_of
 from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
@@ -58,6 +59,7 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
     plan = Plan.load(path)
     job = job_of(plan, path.parent)
     specification, facts = job.specification(), job.facts()
+    require_claim(plan, specification)
     cost = None
     if ledger is not None:
         cost = ledger.preview(plan.dataset.name, specification, period=plan.dataset.period)

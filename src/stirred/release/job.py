@@ -64,6 +64,12 @@ Progress = Callable[[str, int, int], None]
 class Job(Protocol):
     """One mechanism on one plan."""
 
+    def data(self) -> Any:
+        """The confidential data, read once."""
+
+    def on(self, data: Any) -> Job:
+        """The same job on other data, which stay in memory: for audits."""
+
     def specification(self) -> Specification:
         """The guarantee; from the declared invariants alone."""
 

@@ -12,11 +12,15 @@ from typing import Any
 from stirred.errors import InputError
 
 NAME = "manifest.json"
+ADDED = "audit"
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Digests of the files by path relative to the folder, and facts about the release."""
+    """Digests of the files by path relative to the folder, and facts about the release.
+
+    What is added later, records of audits in the folder ``audit``, is not part of the release.
+    """
 
     facts: dict[str, Any]
     files: dict[str, str]
@@ -78,5 +82,5 @@ def file_digest(path: Path) -> str:
 def _names(folder: Path) -> Iterator[str]:
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
-        if path.is_file() and name != NAME:
+        if path.is_file() and name != NAME and not name.startswith(f"{ADDED}/"):
             yield name

@@ -119,6 +119,8 @@ class LegalBasis(Block):
 class Plan(Block):
     """Everything that a release needs to be checked, run and explained.
 
+    ``claim`` is the budget that the agency announces, in the currency of the mechanism (rho squared for
+    TopDown, epsilon for swapping): a run that needs more is refused, and the audit tries to refute it.
     ``domain`` is the set of all possible data sets. Give the same one to plans whose guarantees are to be
     compared or composed; without it each mechanism makes its own from the variables that it uses.
     """
@@ -130,6 +132,7 @@ class Plan(Block):
     curator: str
     dataset: DatasetPlan
     mechanism: MechanismPlan
+    claim: Number | None = None
     domain: Domain | None = None
     legal_bases: tuple[LegalBasis, ...] = ()
     delta: Probability = "1e-10"

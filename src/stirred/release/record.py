@@ -15,6 +15,8 @@ from stirred.spec.specification import Specification
 if TYPE_CHECKING:
     import polars as pl
 
+    from stirred.release.audit import AuditRecord
+
 
 @dataclass(frozen=True)
 class Column:
@@ -115,6 +117,7 @@ class ReleaseRecord:
     publishable: bool = True
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    audit: AuditRecord | None = None
 
 
 @dataclass(frozen=True)

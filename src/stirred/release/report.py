@@ -121,6 +121,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
         "meaning": meaning.record(),
         "swap": _swap(record),
         "budget": _budget(record.budget),
+        "audit": _audit(record),
         "geography": [
             {"level": g.name, "areas": f"{g.nodes:,}", "only_children": f"{g.only_children:,}"}
             for g in record.geography
@@ -179,7 +180,28 @@ def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
         left = f"; {_brief(record.remaining)} remains" if record.remaining else ""
         out.append(f"The ledger of the data set records {_brief(record.spent)} as spent{left}.")
     out.append(record.passage.sentence())
+    out.append("The release was not audited." if record.audit is None else record.audit.sentence)
     return out
+
+
+def _audit(record: ReleaseRecord) -> dict[str, Any] | None:
+    """What the audits found; an audit never verifies, it can only fail to refute."""
+    if record.audit is None:
+        return None
+    return {
+        "claim": record.audit.claim,
+        "sentence": record.audit.sentence,
+        "made_on": record.audit.made_on,
+        "findings": [
+            {
+                "audit": finding.audit,
+                "subject": finding.subject,
+                "verdict": finding.verdict.value,
+                "sentence": finding.sentence,
+            }
+            for finding in record.audit.findings
+        ],
+    }
 
 
 def _brief(amount: str) -> str:

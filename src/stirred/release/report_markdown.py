@@ -22,6 +22,7 @@ def markdown(facts: Mapping[str, Any]) -> str:
         _section("How the budget is split", *_split(facts["budget"], facts["geography"])),
         _section("How uncertain the figures are", *_uncertainty(facts["uncertainty"])),
         _section("The protected tables", *map(_table, facts["tables"])),
+        _section("Audit", *_audit(facts["audit"])),
         _section(
             "What may be said about the budget",
             "### May be said",
@@ -68,6 +69,21 @@ def _guarantee(guarantee: Mapping[str, Any]) -> Iterable[str]:
     )
     if guarantee["assumptions"]:
         yield "Assumes:\n\n" + _bullets(guarantee["assumptions"])
+
+
+def audit_page(title: str, claim: str, audit: Mapping[str, Any]) -> str:
+    """The record of an audit on a page of its own."""
+    head = [f"# Audit: {_text(title)}\n", f"Claim: {_text(claim)}. Made on {audit['made_on']}.\n"]
+    return "\n".join([*head, *_audit(audit)])
+
+
+def _audit(audit: Mapping[str, Any] | None) -> Iterable[str]:
+    if audit is None:
+        yield "This release was not audited.\n"
+        return
+    yield f"{_text(audit['sentence'])} An audit can refute a guarantee; it never verifies one.\n"
+    columns = ("audit", "subject", "verdict", "sentence")
+    yield _grid(("Audit", "Of what", "Verdict", "Finding"), audit["findings"], columns)
 
 
 def _exact(exact: Mapping[str, Any]) -> Iterable[str]:

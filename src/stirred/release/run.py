@@ -29,6 +29,7 @@ from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import Ledger, Spend, Statement
 from stirred.ledger.amount import Amount
 from stirred.noise import RandomSource, Source
+from stirred.release.audit import AuditRecord, require_claim
 from stirred.release.checklist import Override, Passage, gate
 from stirred.release.job import Facts, Job, Progress, Published, job_of
 from stirred.release.manifest import NAME, Manifest
@@ -77,12 +78,15 @@ def run_release(
     random: Source | None = None,
     override: Override | None = None,
     progress: Progress | None = None,
+    audit: AuditRecord | None = None,
 ) -> Made:
     """Run a plan into a folder.
 
-    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone.
+    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone. The record
+    of an audit of this plan is published with the release; one that refuted the claim stops it.
     """
     plan = Plan.load(path)
+    _require_clean(plan, audit)
     source = RandomSource() if random is None else random
     if source.publishable and ledger is None:
         raise Refusal(
@@ -100,12 +104,13 @@ def run_release(
     passage = gate(plan.checklist, override)
     specification, facts = job.specification(), job.facts()
     _require_consistent(plan, specification)
+    require_claim(plan, specification)
     job.prepare()
     _require_writable(output)
     if not source.publishable or ledger is None:
         with _working_folder(output, "test") as work:
             manifest = _written(
-                plan, job, facts, specification, passage, source, work.folder, None, None, progress
+                plan, job, facts, specification, passage, source, work.folder, None, None, progress, audit
             )
             work.folder.rename(output)
         return Made(output, specification, False, False, manifest)
@@ -114,7 +119,7 @@ def run_release(
         shutil.rmtree(_part(output, spend, attempt), ignore_errors=True)
     with _working_folder(output, f"{spend.sequence}-{spend.attempt}") as work:
         manifest = _written(
-            plan, job, facts, specification, passage, source, work.folder, ledger, spend, progress
+            plan, job, facts, specification, passage, source, work.folder, ledger, spend, progress, audit
         )
         _make_durable(work.folder)
         _finish(ledger, spend, manifest, plan.curator, work)
@@ -133,6 +138,26 @@ def _require_consistent(plan: Plan, specification: Specification) -> None:
             field="registry",
             expected="fields that agree with each other and with the guarantee",
             hint="Correct the plan; nothing was drawn or spent.",
+        )
+
+
+def _require_clean(plan: Plan, audit: AuditRecord | None) -> None:
+    """Refuse an audit that refuted the claim, or that is of another plan."""
+    if audit is None:
+        return
+    if audit.plan != plan.digest:
+        raise InputError(
+            "the audit is of another plan",
+            field="audit",
+            expected="the record of an audit of this very plan",
+            hint="Audit the plan again: it was changed.",
+        )
+    if not audit.clean:
+        raise Refusal(
+            audit.sentence,
+            field="audit",
+            expected="a claim that no audit refutes",
+            hint="Nothing was drawn or spent. See what refuted it: stirred audit run PLAN.",
         )
 
 
@@ -268,6 +293,7 @@ def _written(
     ledger: Ledger | None,
     spend: Spend | None,
     progress: Progress | None,
+    audit: AuditRecord | None,
 ) -> Manifest:
     """Draw, publish, diagnose, report; everything under a temporary name."""
     public = folder / ("public" if source.publishable else "internal")
@@ -275,7 +301,7 @@ def _written(
     primitive = job.draw(source.spawn(), public)
     published = job.publish(primitive, public, progress)
     internal = job.diagnose(primitive)
-    record = record_of(plan, facts, specification, passage, published, ledger, spend)
+    record = record_of(plan, facts, specification, passage, published, ledger, spend, audit)
     if not source.publishable:
         record = _unpublishable(record, "it was made with a test seed")
     write_documents(record, public)
@@ -306,6 +332,7 @@ def record_of(
     published: Published,
     ledger: Ledger | None = None,
     spend: Spend | None = None,
+    audit: AuditRecord | None = None,
 ) -> ReleaseRecord:
     """The public facts of a release."""
     statement = None if ledger is None else ledger.statement(plan.dataset.name)
@@ -339,6 +366,7 @@ def record_of(
         ledger_head="" if ledger is None else str(ledger.head()),
         plan_digest=plan.digest,
         warnings=facts.warnings,
+        audit=audit,
     )
 
 
@@ -389,6 +417,8 @@ def write_documents(record: ReleaseRecord, folder: Path) -> None:
         "report.md": report_markdown(record),
         "report.json": report_json(record),
     }
+    if record.audit is not None:
+        texts["audit.json"] = record.audit.to_json()
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
 

@@ -41,10 +41,11 @@ class Swapped:
 class SwapJob:
     """Swap, tabulate."""
 
-    def __init__(self, plan: Plan, settings: SwapPlan, folder: Path) -> None:
+    def __init__(self, plan: Plan, settings: SwapPlan, folder: Path, records: Records | None = None) -> None:
         self.plan = plan
         self.settings = settings
         self.folder = folder
+        self._given = records
         _require_named_columns(settings)
         for table in settings.tables:
             for part in _parts(table):
@@ -58,10 +59,20 @@ class SwapJob:
 
     @cached_property
     def _records(self) -> Records:
+        if self._given is not None:
+            return self._given
         persons = (
             None if self.settings.persons is None else self._persons(self.folder / self.settings.persons)
         )
         return Records.of(self.folder / self.settings.households, persons, self.settings.id)
+
+    def data(self) -> Records:
+        """The confidential records."""
+        return self._records
+
+    def on(self, data: Records) -> SwapJob:
+        """The same job on other records, which stay in memory."""
+        return SwapJob(self.plan, self.settings, self.folder, data)
 
     def _persons(self, path: Path) -> pl.DataFrame:
         """The columns of persons that the plan names: the codebook, the places that move, the identifier."""

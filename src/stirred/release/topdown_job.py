@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +45,17 @@ class Noisy:
 class TopDownJob:
     """Measure, estimate, tabulate."""
 
-    def __init__(self, plan: Plan, settings: TopDownPlan, folder: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: TopDownPlan,
+        folder: Path,
+        frames: Mapping[str, Any] | None = None,
+    ) -> None:
         self.plan = plan
         self.settings = settings
         self.folder = folder
+        self._frames = frames
 
     @cached_property
     def mechanism(self) -> TopDown:
@@ -55,7 +64,15 @@ class TopDownJob:
 
     @cached_property
     def _prepared(self) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
-        return self.mechanism.prepare(self.settings.data(self.folder))
+        return self.mechanism.prepare(self.data())
+
+    def data(self) -> Mapping[str, Any]:
+        """The confidential tables, by unit."""
+        return self.settings.data(self.folder) if self._frames is None else self._frames
+
+    def on(self, data: Mapping[str, Any]) -> TopDownJob:
+        """The same job on other tables, which stay in memory."""
+        return TopDownJob(self.plan, self.settings, self.folder, data)
 
     def specification(self) -> Specification:
         """The guarantee: it does not depend on the data."""

@@ -110,11 +110,13 @@ class Sum(_Declared):
         import polars as pl
 
         selected = _selected(frame, self.needs(), (*self.by, self.attribute), self.where, schema)
-        column = pl.col(self.attribute)
-        if selected.schema[self.attribute].is_integer():
-            column = column.cast(pl.Int64)
-        table = _tabulated(selected, self.by, column.sum().alias(_result(self.by)))
-        return table.filter(pl.col(_result(self.by)) != 0)
+        if not selected.schema[self.attribute].is_integer():
+            raise _not_numeric(self.attribute)
+        # 128 bits hold the sum of any file; one beyond 64 bits is refused, never wrapped around.
+        name = _result(self.by)
+        total = pl.col(self.attribute).cast(pl.Int128).sum().alias(name)
+        table = _tabulated(selected, self.by, total)
+        return table.with_columns(pl.col(name).cast(pl.Int64)).filter(pl.col(name) != 0)
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
         """The same table from records, one by one."""
@@ -341,7 +343,11 @@ def _tabulated(frame: pl.DataFrame, by: tuple[str, ...], aggregate: pl.Expr) -> 
 def _numeric(value: Level, attribute: str) -> Fraction:
     if isinstance(value, int):
         return Fraction(value)
-    raise InputError(
+    raise _not_numeric(attribute)
+
+
+def _not_numeric(attribute: str) -> InputError:
+    return InputError(
         f"the attribute {attribute} is summed but is not numeric",
         field=attribute,
         expected="integer levels",

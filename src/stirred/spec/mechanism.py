@@ -131,7 +131,7 @@ def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdi
     violation, allowed = None, None
     for pair in pairs:
         bound = budget_bound(specification.budget.linear(pair.universe), pair.distance)
-        if _exceeds(pair.divergence, bound, specification) and (
+        if exceeds(pair.divergence, bound, specification) and (
             violation is None or pair.loss > violation.loss
         ):
             violation, allowed = pair, bound
@@ -148,7 +148,8 @@ def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdi
     )
 
 
-def _exceeds(divergence: Exact, bound: Exact, specification: Specification) -> bool:
+def exceeds(divergence: Exact, bound: Exact, specification: Specification) -> bool:
+    """Whether a divergence is above a bound; beyond a relative 1e-9 where it is computed in floats."""
     if divergence <= bound:
         return False
     if specification.output_premetric.properties.exact or bound.is_infinite:

@@ -25,7 +25,8 @@ from stirred.spec.psa import swapping_loss
 from stirred.spec.specification import Specification
 from stirred.swap.loss import least_loss, least_loss_rate
 from stirred.swap.massachusetts_1940 import OWNERSHIP, households
-from stirred.swap.mechanism import PermutationSwap, Prepared
+from stirred.swap.mechanism import PermutationSwap
+from stirred.swap.prepared import Prepared
 from stirred.swap.records import as_records
 from stirred.swap.utility import table_after
 

@@ -16,13 +16,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations, permutations, product
-from typing import TYPE_CHECKING, Any
+from itertools import chain, combinations, combinations_with_replacement, permutations, product
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stirred.errors import InputError
-from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
+from stirred.spec.exact import ZERO, Exact, as_fraction
+from stirred.spec.steepest import steepest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,8 +34,6 @@ Law = Mapping[Data, Fraction]
 Weights = Mapping[tuple[int, ...], Fraction | int]
 Derange = Callable[[Sequence[Record], tuple[int, ...]], Weights]
 RateRule = Callable[[Sequence[Record]], Sequence[Fraction]]
-
-_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -318,52 +317,15 @@ def exact_loss(
 
 
 def mechanism_loss(datasets: Sequence[Data], mechanism: Callable[[Data], Law]) -> WorstCase:
-    """The exact loss per unit of distance of any mechanism with finitely many inputs and outputs.
-
-    Floats only narrow the search: the largest ratios at each distance, and all within a slack far above
-    their rounding error, are compared as rationals, and the distances by exact logarithms.
-    """
-    laws = [{z: chance for z, chance in mechanism(data).items() if chance} for data in datasets]
-    by_support = {frozenset(law): data for data, law in zip(datasets, laws, strict=True)}
-    for (support, data), (reference, other) in permutations(by_support.items(), 2):
-        if support - reference:
-            return WorstCase(INFINITY, data, other, min(support - reference), hamming(data, other))
-    outputs = sorted(laws[0]) if laws else []
-    values = list({chance: None for law in laws for chance in law.values()})
-    place = {value: number for number, value in enumerate(values)}
-    numbers = np.array([[place[law[z]] for z in outputs] for law in laws], dtype=np.int64)
-    logs = np.array([_log(value) for value in values])[numbers]
-    peaks = np.array([(row - logs).max(axis=1) for row in logs])
+    """The exact loss per unit of distance of any mechanism with finitely many inputs and outputs."""
     distances = _distances(datasets)
-    best = WorstCase(ZERO)
-    for distance in sorted(set(distances.flat) - {0}):
-        candidates = _steepest(numbers, logs, peaks, distances == distance)
-        (top, bottom), (x, y, z) = max(
-            candidates.items(), key=lambda found: values[found[0][0]] / values[found[0][1]]
-        )
-        loss = Exact.log(values[top] / values[bottom], int(distance))
-        if loss > best.loss:
-            best = WorstCase(loss, datasets[x], datasets[y], outputs[z], int(distance))
-    return best
-
-
-def _steepest(
-    numbers: NDArray[np.int64],
-    logs: NDArray[np.float64],
-    peaks: NDArray[np.float64],
-    pairs: NDArray[np.bool_],
-) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """The largest ratios among some pairs of data sets: numbers of both values, and where they stand."""
-    floor = peaks[pairs].max() - _SLACK
-    found: dict[tuple[int, int], tuple[int, int, int]] = {}
-    for x in np.flatnonzero((pairs & (peaks >= floor)).any(axis=1)):
-        others = np.flatnonzero(pairs[x] & (peaks[x] >= floor))
-        rows, columns = np.nonzero(logs[x] - logs[others] >= floor)
-        both = np.stack([numbers[x, columns], numbers[others[rows], columns]])
-        distinct, first = np.unique(both, axis=1, return_index=True)
-        for (top, bottom), i in zip(distinct.T.tolist(), first.tolist(), strict=True):
-            found.setdefault((top, bottom), (int(x), int(others[rows[i]]), int(columns[i])))
-    return found
+    values = [Exact.of(distance) for distance in range(int(distances.max(initial=0)) + 1)]
+    found = steepest([mechanism(data) for data in datasets], distances, values)
+    if found.x is None or found.y is None:
+        return WorstCase(ZERO)
+    data, other = datasets[found.x], datasets[found.y]
+    output = cast("Data", found.outcome)
+    return WorstCase(found.loss, data, other, output, int(distances[found.x, found.y]))
 
 
 def _distances(datasets: Sequence[Data]) -> NDArray[np.int64]:
@@ -373,10 +335,6 @@ def _distances(datasets: Sequence[Data]) -> NDArray[np.int64]:
         for record in data:
             counts[row, cells[record]] += 1
     return np.array([np.abs(row - counts).sum(axis=1) // 2 for row in counts], dtype=np.int64)
-
-
-def _log(value: Fraction) -> float:
-    return math.log(value.numerator) - math.log(value.denominator)
 
 
 def margin_patterns(size: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -395,6 +353,28 @@ def pattern_records(hold: Sequence[int], swap: Sequence[int]) -> Data:
     """A data set (0, h, s) of one stratum with the given counts of h and of s."""
     h, s = ([label for label, count in enumerate(counts) for _ in range(count)] for counts in (hold, swap))
     return tuple((0, *pair) for pair in zip(h, s, strict=True))
+
+
+def universe_patterns(size: int) -> list[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]]:
+    """All universes of so many records in any number of strata, up to relabelling: a pattern a stratum.
+
+    Examples
+    --------
+    >>> len(universe_patterns(2)), len(universe_patterns(5))
+    (5, 134)
+    """
+    found = []
+    for sizes in _partitions(size, size):
+        of_size = [
+            combinations_with_replacement(margin_patterns(n), sizes.count(n)) for n in sorted(set(sizes))
+        ]
+        found += [tuple(chain(*choice)) for choice in product(*of_size)]
+    return found
+
+
+def universe_records(pattern: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Data:
+    """A data set (m, h, s) of the universe of a pattern."""
+    return tuple((m, h, s) for m, margins in enumerate(pattern) for _, h, s in pattern_records(*margins))
 
 
 def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:

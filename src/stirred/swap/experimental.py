@@ -26,7 +26,8 @@ from stirred.swap.enumeration import (
     neighbourhoods,
     non_vacuous_derangements,
 )
-from stirred.swap.mechanism import PermutationSwap, Prepared
+from stirred.swap.mechanism import PermutationSwap
+from stirred.swap.prepared import Prepared
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

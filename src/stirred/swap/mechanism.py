@@ -37,9 +37,11 @@ from stirred.spec.specification import Specification, Standing
 from stirred.swap.derangement import Rates, draw_donors
 from stirred.swap.loss import tighter_loss, variable_rate_loss
 from stirred.swap.order import random_order
+from stirred.swap.prepared import Prepared
 from stirred.swap.rate import VariableRate
 from stirred.swap.records import Records, as_records
 from stirred.swap.roles import Roles
+from stirred.swap.sampling import columns_of, sample_outcomes
 from stirred.swap.strata import InvariantReport, Strata
 
 if TYPE_CHECKING:
@@ -339,24 +341,29 @@ class PermutationSwap:
         """Every product with its exact probability, for small data: the slow twin of ``release``."""
         from stirred.swap.enumeration import outcomes
 
+        prepared = self._small(data)
+        records = list(zip(*columns_of(prepared), strict=True))
+        classes = prepared.rates.classes
+        rates = [
+            prepared.rates.values[0 if classes is None else int(classes[i])] for i in range(len(records))
+        ]
+        able = None if prepared.eligible is None else prepared.eligible.tolist()
+        return outcomes(records, rates, able)
+
+    def sample(self, data: object, count: int, random: Source) -> list[Any]:
+        """Independent draws by the code that releases use, for small data; named as ``outcomes`` does."""
+        return sample_outcomes(self, self._small(data), count, random.spawn())
+
+    def _small(self, data: object) -> Prepared:
         prepared = self.prepare(as_records(data))
-        frame, roles = prepared.records.households, prepared.roles
-        if frame.height > 8 or prepared.records.persons is not None:
+        if prepared.records.households.height > 8 or prepared.records.persons is not None:
             raise NotComputable(
                 "outcomes are enumerated for at most eight records without persons",
                 field="data",
                 expected="a small table of households",
                 hint="Audit a small twin of the data instead.",
             )
-        held, moved = (list(frame.select(names).iter_rows()) for names in (roles.hold, roles.swap))
-        keys = list(frame.select(roles.match).iter_rows()) if roles.match else [()] * frame.height
-        records = list(zip(keys, held, moved, strict=True))
-        classes = prepared.rates.classes
-        rates = [
-            prepared.rates.values[0 if classes is None else int(classes[i])] for i in range(frame.height)
-        ]
-        able = None if prepared.eligible is None else prepared.eligible.tolist()
-        return outcomes(records, rates, able)
+        return prepared
 
 
 VARIABLE_RULE = (
@@ -367,17 +374,6 @@ TIGHTER_RULE = (
     "with b the largest stratum of two distinct records, o = p/(1-p) and d the derangement numbers: "
     "max(ln o, ln[d(b)/d(b-2)]/2 - ln o) for b of at least 4"
 )
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Checked records with their roles, strata, rates and eligibility."""
-
-    records: Records
-    roles: Roles
-    strata: Strata
-    rates: Rates
-    eligible: NDArray[np.bool_] | None
 
 
 def _refuse_places_of_persons(records: Records, nesting: Sequence[tuple[str, str]]) -> None:

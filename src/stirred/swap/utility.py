@@ -20,7 +20,8 @@ from stirred.errors import InputError, UnknownName
 from stirred.interchange import Tabular
 from stirred.noise import RandomSource, Source
 from stirred.swap.derangement import Rates, draw_donors
-from stirred.swap.mechanism import PermutationSwap, Prepared
+from stirred.swap.mechanism import PermutationSwap
+from stirred.swap.prepared import Prepared
 from stirred.swap.records import as_records
 from stirred.swap.roles import Roles
 

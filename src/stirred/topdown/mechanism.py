@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,6 +31,7 @@ from stirred.noise import RandomSource, Source
 from stirred.spec.budget import Budget
 from stirred.spec.composition import compose
 from stirred.spec.domain import Domain, Stage
+from stirred.spec.exact import Exact
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
 from stirred.spec.invariant import plural
 from stirred.spec.multiverse import Invariants, Trivial
@@ -51,6 +53,7 @@ from stirred.topdown.constraint import (
     StructuralZero,
     as_constraints,
 )
+from stirred.topdown.divergence import squared_divergence
 from stirred.topdown.estimates import Estimates
 from stirred.topdown.estimation import Estimator, Settings, estimate
 from stirred.topdown.information import Information
@@ -441,6 +444,12 @@ class TopDown:
             limits.check(counts[unit])
         self.bounds(invariants)
         return counts, invariants
+
+    def divergence(self, data: object, other: object) -> Exact:
+        """D_NoR between the measurements of two data sets, exactly: what the pair demands of the budget."""
+        first, second = self.counts(data), self.counts(other)
+        squares = (squared_divergence(d, first[unit], second[unit]) for unit, d in self.designs.items())
+        return Exact.sqrt(sum(squares, Fraction(0)))
 
     def assess(self, counts: Mapping[str, Sequence[Histogram]], made: Release) -> Release:
         """Add the errors against the truth, which are confidential."""

@@ -1,0 +1,134 @@
+"""A claim is a specification. Before two data sets are used against it: one universe, and their distance.
+
+A pair from different universes is refused, never repaired: the claim says nothing about it. The distance is
+always computed: where invariants are fixed, the nearest other data set is often two records away.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stirred.errors import InputError, Refusal
+from stirred.interchange import as_polars
+from stirred.spec.domain import Domain
+from stirred.spec.exact import INFINITY, ZERO, Exact
+from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
+from stirred.spec.invariant import evaluate
+from stirred.spec.multiverse import declared_invariants
+from stirred.spec.schema import Record
+from stirred.spec.specification import Specification
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def require_auditable(claim: Specification) -> None:
+    """Refuse a claim that nothing can refute: an infinite budget."""
+    if claim.budget.amounts and all(amount.is_infinite for amount in claim.budget.amounts):
+        raise InputError(
+            "the claim has an infinite budget",
+            field="claim.budget",
+            expected="a finite budget in at least one universe",
+            hint="A mechanism without a finite budget claims nothing that could be refuted.",
+        )
+
+
+def require_same_universe(claim: Specification, x: Any, y: Any) -> None:
+    """Refuse two data sets that do not share a universe of the claim."""
+    if not same_universe(claim, x, y):
+        raise Refusal(
+            "the two data sets lie in different universes",
+            field="pair",
+            expected="two data sets on which every invariant of the claim is the same",
+            hint="Make the second from the first by moves that keep the invariants; a pair is not repaired.",
+        )
+
+
+def same_universe(claim: Specification, x: Any, y: Any) -> bool:
+    """Whether two data sets, as points or as frames, share a universe."""
+    invariants = declared_invariants(claim.multiverse)
+    if invariants is None:
+        return any({x, y} <= universe for universe in claim.multiverse.universes(claim.domain))
+    schema = claim.domain.record_schema
+    if _is_point(x):
+        if schema is None and invariants:
+            raise _without_schema(claim.domain)
+        return all(i.of_records(x, schema) == i.of_records(y, schema) for i in invariants)
+    return all(evaluate(i, x, schema).equals(evaluate(i, y, schema)) for i in invariants)
+
+
+def distance_between(claim: Specification, x: Any, y: Any) -> Exact:
+    """The distance of two data sets under the input premetric of the claim.
+
+    Frames are compared as multisets of rows in the columns that the domain's schema names; in a mapping from
+    unit to frame the table of the protection unit counts, and the others must not differ.
+    """
+    premetric = claim.input_premetric
+    if _is_point(x):
+        return premetric.distance(x, y)
+    if isinstance(x, Mapping):
+        for unit in set(x) | set(y):
+            if unit != premetric.unit and _difference(_table(x, unit), _table(y, unit), claim.domain):
+                return INFINITY
+        x, y = _table(x, premetric.unit), _table(y, premetric.unit)
+    x, y = as_polars(x), as_polars(y)
+    if isinstance(premetric, HammingUnordered | SymmetricDifference):
+        difference = _difference(x, y, claim.domain)
+        if isinstance(premetric, SymmetricDifference):
+            return Exact.of(difference)
+        return INFINITY if x.height != y.height else Exact.of(difference) / 2
+    return premetric.distance(*(records_of(frame, claim.domain) for frame in (x, y)))
+
+
+def records_of(frame: pl.DataFrame, domain: Domain) -> tuple[Record, ...]:
+    """The rows of a frame as records in the order of the domain's schema, sorted where order is no data."""
+    rows = frame.select(_columns(frame, domain)).iter_rows()
+    return tuple(rows) if domain.structure == "vector" else tuple(sorted(rows, key=repr))
+
+
+def nearest(claim: Specification, points: tuple[Any, ...]) -> Exact:
+    """The smallest positive distance within a list of data sets; infinite where there is none."""
+    found = [distance_between(claim, x, y) for x, y in itertools.permutations(points, 2)]
+    return min((d for d in found if d > ZERO), default=INFINITY)
+
+
+def _difference(x: pl.DataFrame, y: pl.DataFrame, domain: Domain) -> int:
+    """Rows of either frame that the other lacks, counted with multiplicity."""
+    import polars as pl
+
+    names = _columns(x, domain)
+    signed = pl.concat(
+        [frame.select(names).with_columns(pl.lit(sign).alias("__sign")) for frame, sign in ((x, 1), (y, -1))]
+    )
+    return int(signed.group_by(names).agg(pl.col("__sign").sum().abs())["__sign"].sum())
+
+
+def _columns(frame: pl.DataFrame, domain: Domain) -> list[str]:
+    names = domain.record_schema.names if domain.record_schema is not None else frame.columns
+    return [name for name in names if name in frame.columns]
+
+
+def _table(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
+    if unit not in data:
+        raise InputError(
+            f"a data set has no table of {unit}",
+            field="data",
+            expected="the same units in both data sets, the protection unit among them",
+            hint="Pass a mapping from unit to frame.",
+        )
+    return as_polars(data[unit])
+
+
+def _is_point(x: Any) -> bool:
+    return isinstance(x, tuple | frozenset | str | int)
+
+
+def _without_schema(domain: Domain) -> InputError:
+    return InputError(
+        f"the domain {domain.name} has no schema, so its invariants cannot be computed",
+        field="claim.domain",
+        expected="a record schema, or a list of universes",
+        hint="Give the domain a schema, or use an explicit multiverse.",
+    )

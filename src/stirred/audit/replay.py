@@ -1,0 +1,230 @@
+"""The replay audit: what was drawn on one data set is returned on another; all that follows must be the same.
+
+Guarantee
+    One pair of runs decides, without statistics, whether anything but the primitives depends on the data: the
+    order and parameters of the primitives, their declared sensitivity, the budget they spend together, an
+    error, or any published artefact. The first difference is named.
+Reference
+    The idea of recording on D and replaying on D' is Re:cord-play's (dp-recorder, PoPETs 2026); here the pair
+    lies in one universe, the distance is the true one, and the invariants are public.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred.audit.claim import distance_between, require_auditable, require_same_universe
+from stirred.audit.finding import Certificate, Finding, Verdict
+from stirred.audit.tape import Call, Tape
+from stirred.errors import InputError
+from stirred.noise import Source
+from stirred.spec.budget import shown
+from stirred.spec.exact import INFINITY, ZERO, Exact
+from stirred.spec.specification import Specification
+
+Run = Callable[[Any, Tape], Mapping[str, Any]]
+
+
+def replay_audit(
+    run: Run,
+    x: Any,
+    y: Any,
+    claim: Specification,
+    source: Source,
+    *,
+    subject: str = "the mechanism",
+    distance: Exact | None = None,
+) -> Finding:
+    """Record a run on one data set and replay its primitives on another of the same universe.
+
+    Parameters
+    ----------
+    run
+        A function of a data set and a tape that returns named artefacts: whatever leaves the building.
+    x, y
+        Two data sets of one universe of the claim.
+    claim
+        What the mechanism promises.
+    source
+        Randomness of the recording.
+    distance
+        The distance of the pair, where it is known and not computed from the claim.
+    """
+    require_auditable(claim)
+    if distance is None:
+        require_same_universe(claim, x, y)
+        distance = distance_between(claim, x, y)
+    tape = Tape(source)
+    first = _outcome(run, x, tape)
+    again = tape.again()
+    second = _outcome(run, y, again)
+    found = (
+        _different_calls(tape, again)
+        or _too_sensitive(tape, again, distance)
+        or _overspent(tape, claim)
+        or _different_artefacts(first, second)
+    )
+    details = {"primitives": len(tape.calls), "artefacts": len(first), "distance": str(distance)}
+    if not found:
+        sentence = (
+            f"replayed on a data set at distance {distance}, {len(first)} artefacts are byte-identical "
+            f"and {len(tape.calls)} primitives stay within their sensitivity and the budget"
+        )
+        return Finding("replay", subject, Verdict.NOT_REFUTED, sentence, details=details)
+    where, sentence, measured, claimed = found
+    if claimed is None and claim.budget.is_constant:
+        claimed = claim.budget.linear()
+    certificate = Certificate((x, y), distance, measured, claimed or ZERO, where)
+    # How far an argument moved can be a value of the data: it stays in the certificate.
+    told = measured if measured.is_infinite or where == "budget" else None
+    return Finding(
+        "replay", subject, Verdict.VIOLATED, sentence, told, claimed, certificate,
+        details | {"first difference": where},
+    )  # fmt: skip
+
+
+def artefacts_of(folder: Path) -> dict[str, str]:
+    """The files of a folder as artefacts: path and digest."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
+    """The name of the first artefact that two runs do not share byte for byte."""
+    for name in sorted(first.keys() | second.keys()):
+        if name not in first or name not in second or _bytes(first[name]) != _bytes(second[name]):
+            return name
+    return None
+
+
+# Where the first difference is, a sentence, what is demanded, and what was declared if not the whole claim.
+Found = tuple[str, str, Exact, Exact | None]
+
+
+def _outcome(run: Run, data: Any, tape: Tape) -> Mapping[str, Any]:
+    """The artefacts of a run; an error is an artefact, since everyone sees it."""
+    try:
+        return run(data, tape)
+    except Exception as error:
+        return {"error": type(error).__name__}
+
+
+def _different_calls(tape: Tape, again: Tape) -> Found | None:
+    for number, (a, b) in enumerate(zip(tape.calls, again.calls, strict=False)):
+        if (a.name, a.parameters, a.sensitivity, a.norm, a.cost) != (
+            b.name, b.parameters, b.sensitivity, b.norm, b.cost,
+        ) or len(a.argument) != len(b.argument):  # fmt: skip
+            where = f"primitive {number + 1} ({a.name})"
+            return (
+                where,
+                f"{where}: what is asked, or with which parameters, depends on the data",
+                INFINITY,
+                None,
+            )
+    if len(tape.calls) != len(again.calls):
+        where = f"primitive {min(len(tape.calls), len(again.calls)) + 1}"
+        return where, f"{where}: how many primitives are drawn depends on the data", INFINITY, None
+    return None
+
+
+def _too_sensitive(tape: Tape, again: Tape, distance: Exact) -> Found | None:
+    for number, (a, b) in enumerate(zip(tape.calls, again.calls, strict=True)):
+        moved = _moved(a, b)
+        allowed = _times(a.sensitivity, distance)
+        if moved > allowed:
+            where = f"primitive {number + 1} ({a.name})"
+            sentence = f"{where}: its argument moves further than its declared sensitivity allows"
+            return where, sentence, _demanded(a, moved, allowed), a.cost
+    return None
+
+
+def _overspent(tape: Tape, claim: Specification) -> Found | None:
+    """The primitives together must not spend more than is claimed, by the law of the claim's premetric."""
+    if not tape.calls or claim.budget.curve:
+        return None
+    costs = [call.cost for call in tape.calls]
+    budget = claim.budget.linear()
+    law = claim.output_premetric.properties.law
+    if any(cost.is_infinite for cost in costs):
+        spent, over = INFINITY, True
+    elif law == "sum":
+        spent = sum(costs[1:], costs[0])
+        over = spent > budget
+    elif law == "sum of squares":
+        square = sum((_square(cost) for cost in costs), Fraction(0))
+        spent, over = Exact.sqrt(square), square > _square(budget)
+    else:
+        raise InputError(
+            "costs under this output premetric do not add up",
+            field="claim.output_premetric",
+            expected="a premetric whose budgets add, or whose squares do",
+            hint="Use D_Mult or D_NoR, or audit the primitives one by one.",
+        )
+    if not over:
+        return None
+    sentence = f"the primitives spend {shown(spent)} together, more than the claimed {shown(budget)}"
+    return "budget", sentence, spent, None
+
+
+def _different_artefacts(first: Mapping[str, Any], second: Mapping[str, Any]) -> Found | None:
+    name = first_difference(first, second)
+    if name is None:
+        return None
+    if name == "error":
+        return name, "the mechanism raises an error on one data set and not on the other", INFINITY, None
+    sentence = f"{name} differs although every primitive returned the same: it reads the data"
+    return name, sentence, INFINITY, None
+
+
+def _moved(a: Call, b: Call) -> Exact:
+    """How far the argument of a primitive moved; infinite where it is not a number."""
+    gaps = []
+    for left, right in zip(a.argument, b.argument, strict=True):
+        if left == right or (left != left and right != right):
+            continue
+        if not all(math.isfinite(value) for value in (left, right)):
+            return INFINITY
+        gaps.append(abs(Fraction(left) - Fraction(right)))
+    if not gaps:
+        return ZERO
+    if a.norm == "l2":
+        return Exact.sqrt(sum((gap**2 for gap in gaps), Fraction(0)))
+    return Exact(sum(gaps, Fraction(0)) if a.norm == "l1" else max(gaps))
+
+
+def _times(value: Exact, distance: Exact) -> Exact:
+    if distance.is_infinite or value.is_infinite:
+        return INFINITY
+    whole = distance.rational
+    assert whole is not None
+    return value * whole
+
+
+def _demanded(call: Call, moved: Exact, allowed: Exact) -> Exact:
+    """What the primitive really spends for each unit of distance, where its cost is linear in the move."""
+    if moved.is_infinite or allowed.is_zero:
+        return INFINITY
+    return Exact.computed(float(call.cost) * float(moved) / float(allowed))
+
+
+def _square(value: Exact) -> Fraction:
+    square = value.square
+    assert square is not None
+    return square
+
+
+def _bytes(artefact: Any) -> bytes:
+    if isinstance(artefact, bytes):
+        return artefact
+    if isinstance(artefact, str):
+        return artefact.encode()
+    return json.dumps(artefact, sort_keys=True, default=repr).encode()

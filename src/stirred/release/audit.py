@@ -1,0 +1,191 @@
+"""Audit a plan: everything that applies, on the data that it names, before anything is spent.
+
+What is drawn for an audit stays in a private temporary folder and is removed. The record says verdicts,
+losses and counts that are functions of the invariants or of the audit's own toys; it carries no value of the
+data.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred import __version__
+from stirred.audit import Finding, Tape, Verdict, artefacts_of, replay_audit, require_auditable
+from stirred.errors import Refusal
+from stirred.noise import RandomSource, Source
+from stirred.release.checklist import Passage
+from stirred.release.job import Job, job_of
+from stirred.release.plan import Plan, SwapPlan
+from stirred.release.registry import record_of as registry_record
+from stirred.spec.exact import Exact
+from stirred.spec.specification import Specification
+
+DRAWS = 100_000
+ALPHA = 1e-6
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """What the audits of a plan found."""
+
+    plan: str
+    title: str
+    claim: str
+    made_on: str
+    version: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether no audit refuted the claim."""
+        return not any(finding.violated for finding in self.findings)
+
+    @property
+    def sentence(self) -> str:
+        """The record in one sentence."""
+        count = len(self.findings)
+        if self.clean:
+            return f"{count} audits tried to refute this guarantee, and none did."
+        broken = sum(finding.violated for finding in self.findings)
+        return f"{broken} of {count} audits REFUTED the claim."
+
+    def record(self) -> dict[str, Any]:
+        """Plain data with stable keys; no pair of data sets, no event."""
+        return {
+            "schema_version": 1,
+            "type": "audit",
+            "plan": self.plan,
+            "title": self.title,
+            "claim": self.claim,
+            "made_on": self.made_on,
+            "version": self.version,
+            "clean": self.clean,
+            "sentence": self.sentence,
+            "findings": [finding.record() for finding in self.findings],
+        }
+
+    def to_markdown(self) -> str:
+        """As a page of text."""
+        from stirred.release.report_markdown import audit_page
+
+        return audit_page(self.title, self.claim, self.record())
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n"
+
+
+def claim_of(plan: Plan, guarantee: Specification) -> Specification:
+    """What a plan claims: the guarantee of its mechanism, with the announced budget if there is one."""
+    if plan.claim is None:
+        return guarantee
+    budget = guarantee.budget.model_copy(update={"amounts": (Exact.of(plan.claim),), "rule": ""})
+    return guarantee.flavor.with_budget(
+        budget, assumptions=guarantee.assumptions, standing=guarantee.standing
+    )
+
+
+def require_claim(plan: Plan, guarantee: Specification) -> None:
+    """Refuse a plan whose mechanism needs more than the announced budget."""
+    if plan.claim is not None and guarantee.budget.amount > Exact.of(plan.claim):
+        raise Refusal(
+            f"the plan claims less than its mechanism guarantees ({guarantee.budget})",
+            field="claim",
+            expected="at least the budget of the mechanism",
+            hint="Correct the claim, or protect more; `stirred audit run` shows what refutes it.",
+        )
+
+
+def audit_plan(
+    path: Path,
+    *,
+    claim: Specification | None = None,
+    random: Source | None = None,
+    draws: int = DRAWS,
+) -> AuditRecord:
+    """Run every audit that applies to a plan.
+
+    Parameters
+    ----------
+    path
+        The plan.
+    claim
+        What is audited; what the plan claims if not given.
+    random
+        Randomness of the audits; the operating system's if not given.
+    draws
+        Draws of each statistical audit.
+    """
+    plan = Plan.load(path)
+    job = job_of(plan, path.parent)
+    job.prepare()
+    claimed = claim_of(plan, job.specification()) if claim is None else claim
+    require_auditable(claimed)
+    source = RandomSource() if random is None else random.spawn()
+    return AuditRecord(
+        plan=plan.digest,
+        title=plan.title,
+        claim=str(claimed),
+        made_on=datetime.now(UTC).date().isoformat(),
+        version=__version__,
+        findings=_findings(plan, job, claimed, source, draws),
+    )
+
+
+def _findings(plan: Plan, job: Any, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
+    if isinstance(plan.mechanism, SwapPlan):
+        from stirred.release.swap_audit import audit_swapping, swapped_neighbours
+
+        pairs = swapped_neighbours(job, claim, source.child(0))
+        own = audit_swapping(job, claim, source.child(1), draws)
+    else:
+        from stirred.release.topdown_audit import audit_topdown, topdown_neighbours
+
+        pairs = topdown_neighbours(job, claim, source.child(0))
+        own = audit_topdown(job, claim, pairs, source.child(1), draws)
+    return (*own, _replayed(plan, job, claim, pairs, source.child(2)))
+
+
+def _replayed(
+    plan: Plan, job: Job, claim: Specification, pairs: list[tuple[Any, Exact]], source: Source
+) -> Finding:
+    """Publish the draw of the data once from the data and once from a neighbour, and compare every file."""
+    subject = "what is published from the draw"
+    if not pairs:
+        sentence = "no other data set of the universe was found: there is nothing to replay on"
+        return Finding("replay", subject, Verdict.VACUOUS, sentence)
+    other, distance = pairs[0]
+    with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
+        kept = Path(folder) / "drawn"
+        kept.mkdir()
+
+        def run(data: Any, tape: Tape) -> dict[str, Any]:
+            own = job.on(data)
+            own.prepare()
+            drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
+            public = Path(folder) / f"run-{len(list(Path(folder).iterdir()))}"
+            shutil.copytree(kept, public)
+            _publish(plan, own, drawn, public)
+            return artefacts_of(public)
+
+        return replay_audit(run, job.data(), other, claim, source, subject=subject, distance=distance)
+
+
+def _publish(plan: Plan, job: Job, drawn: Any, folder: Path) -> None:
+    """Everything public that a release writes, from the draw."""
+    from stirred.release.run import record_of, write_documents
+
+    published = job.publish(drawn, folder)
+    specification = job.specification()
+    record = record_of(plan, job.facts(), specification, Passage(), published)
+    write_documents(replace(record, made_on=""), folder)
+    if plan.registry is not None:
+        text = registry_record(specification, plan.registry, delta=Fraction(plan.delta)).to_yaml()
+        (folder / "registry.yaml").write_text(text, encoding="utf-8")
