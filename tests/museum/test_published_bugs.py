@@ -69,7 +69,9 @@ def test_the_bug_is_found(key):
 
 @pytest.mark.parametrize("key", EXHIBITS)
 def test_the_twin_is_quiet(key):
-    assert _found(key, broken=False).verdict is Verdict.NOT_REFUTED
+    # A twin that refuses a column without bounds gives nothing to audit.
+    expected = Verdict.NOT_APPLICABLE if key == "missing-bounds" else Verdict.NOT_REFUTED
+    assert _found(key, broken=False).verdict is expected
 
 
 @pytest.mark.parametrize("key", [key for key, e in EXHIBITS.items() if e.random])

@@ -24,6 +24,7 @@ from stirred.errors import Refusal, StirredError
 from stirred.noise import (
     TestSource,
 )
+from stirred.release.topdown_audit import located
 from stirred.spec import Count, Exact, Specification, convert
 from stirred.spec.closed_form import DiscreteLaplace
 from stirred.spec.invariant import Condition, Sum, Threshold, implied_by
@@ -288,10 +289,12 @@ def test_threat_18_estimation_sees_noise_and_invariants_alone() -> None:
             table = table.filter(pl.Series(np.repeat(there, 2)))
         return {"microdata": made.microdata().write_csv(), "table": table.write_csv()}
 
-    one = Exact.of(1)
-    held = replay_audit(run, X, TWIN, what, TestSource(8), distance=one)
+    def view(frame: pl.DataFrame) -> pl.DataFrame:
+        return located({"person": frame}, mechanism)["person"]
+
+    held = replay_audit(run, X, TWIN, what, TestSource(8), view=view)
     assert held.verdict is Verdict.NOT_REFUTED and held.details["artefacts"] == 2
     found = replay_audit(
-        lambda data, tape: run(data, tape, peek=True), X, TWIN, what, TestSource(9), distance=one
+        lambda data, tape: run(data, tape, peek=True), X, TWIN, what, TestSource(9), view=view
     )
     assert found.violated and found.details["first difference"] == "table"

@@ -99,7 +99,7 @@ def accounting_audit(
     """
     factor = _above_exponential(claimed.epsilon)
     least, p, q = truth.event(factor)
-    delta, allowed = Exact(p - factor * q), Exact.computed(claimed.delta)
+    delta, allowed = Exact(p - factor * q), Exact(Fraction(claimed.delta) * (1 + ROUNDING))
     details = {"count": truth.count, "epsilon": claimed.epsilon, "delta": claimed.delta}
     if delta > allowed:
         sentence = (

@@ -7,7 +7,7 @@ always computed: where invariants are fixed, the nearest other data set is often
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, Refusal
@@ -50,7 +50,7 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
     """Whether two data sets, as points or as frames, share a universe."""
     invariants = declared_invariants(claim.multiverse)
     if invariants is None:
-        return any({x, y} <= universe for universe in claim.multiverse.universes(claim.domain))
+        return bool(_shared(claim, (x, y)))
     schema = claim.domain.record_schema
     if _is_point(x):
         if schema is None and invariants:
@@ -59,20 +59,60 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
     return all(evaluate(i, x, schema).equals(evaluate(i, y, schema)) for i in invariants)
 
 
-def distance_between(claim: Specification, x: Any, y: Any) -> Exact:
+def require_one_universe(claim: Specification, datasets: Sequence[Any]) -> None:
+    """Refuse data sets that do not all share one universe; two may share one and a third another."""
+    for data in datasets[1:]:
+        require_same_universe(claim, datasets[0], data)
+    if declared_invariants(claim.multiverse) is None and not _shared(claim, datasets):
+        require_same_universe(claim, *_apart(claim, datasets))
+
+
+def allowed_loss(claim: Specification, datasets: Sequence[Any]) -> Exact:
+    """What the claim allows for each unit of distance between these data sets, in its linear number."""
+    if claim.budget.is_constant:
+        return claim.budget.linear()
+    return min(claim.budget.linear(number) for number in _shared(claim, datasets))
+
+
+def _shared(claim: Specification, datasets: Sequence[Any]) -> list[int]:
+    """The numbers of the listed universes that hold all of these data sets."""
+    points = {d if _is_point(d) else records_of(as_polars(d), claim.domain) for d in datasets}
+    return [i for i, universe in enumerate(claim.multiverse.universes(claim.domain)) if points <= universe]
+
+
+def _apart(claim: Specification, datasets: Sequence[Any]) -> tuple[Any, Any]:
+    """Two of the data sets that share no universe; the first two where every pair shares one."""
+    pairs = itertools.combinations(datasets, 2)
+    found = next(((x, y) for x, y in pairs if not same_universe(claim, x, y)), None)
+    if found is None:
+        raise Refusal(
+            "the data sets do not lie in one universe together, although each pair does in some",
+            field="datasets",
+            expected="data sets of one universe of the claim",
+            hint="Audit one universe after the other.",
+        )
+    return found
+
+
+def distance_between(claim: Specification, x: Any, y: Any, companions: Collection[str] = ()) -> Exact:
     """The distance of two data sets under the input premetric of the claim.
 
-    Frames are compared as multisets of rows in the columns that the domain's schema names; in a mapping from
-    unit to frame the table of the protection unit counts, and the others must not differ.
+    Frames are compared as multisets of rows in the columns that the domain's schema names. In a mapping from
+    unit to frame the table of the protection unit counts, and the others must not differ. ``companions`` are
+    units of which the claim says that one record may change with each record of the protection unit: they
+    may differ in as many.
     """
     premetric = claim.input_premetric
     if _is_point(x):
         return premetric.distance(x, y)
     if isinstance(x, Mapping):
-        for unit in set(x) | set(y):
-            if unit != premetric.unit and _difference(_table(x, unit), _table(y, unit), claim.domain):
+        changed = distance_between(claim, _table(x, premetric.unit), _table(y, premetric.unit))
+        for unit in (set(x) | set(y)) - {premetric.unit}:
+            before, after = _table(x, unit), _table(y, unit)
+            followed = Exact.of(_difference(before, after, claim.domain)) / 2
+            if followed > (changed if unit in companions and before.height == after.height else ZERO):
                 return INFINITY
-        x, y = _table(x, premetric.unit), _table(y, premetric.unit)
+        return changed
     x, y = as_polars(x), as_polars(y)
     if isinstance(premetric, HammingUnordered | SymmetricDifference):
         difference = _difference(x, y, claim.domain)
@@ -82,16 +122,24 @@ def distance_between(claim: Specification, x: Any, y: Any) -> Exact:
     return premetric.distance(*(records_of(frame, claim.domain) for frame in (x, y)))
 
 
+def compared_distance(claim: Specification, x: Any, y: Any, companions: Collection[str] = ()) -> Exact:
+    """The distance of two data sets that a claim compares; refused where it does not."""
+    require_same_universe(claim, x, y)
+    distance = distance_between(claim, x, y, companions)
+    if distance.is_infinite:
+        raise InputError(
+            "the two data sets of a pair are infinitely far apart",
+            field="pairs",
+            expected="a finite distance: the claim allows any difference otherwise",
+            hint="Reach the second data set from the first by changes of single units.",
+        )
+    return distance
+
+
 def records_of(frame: pl.DataFrame, domain: Domain) -> tuple[Record, ...]:
     """The rows of a frame as records in the order of the domain's schema, sorted where order is no data."""
     rows = frame.select(_columns(frame, domain)).iter_rows()
     return tuple(rows) if domain.structure == "vector" else tuple(sorted(rows, key=repr))
-
-
-def nearest(claim: Specification, points: tuple[Any, ...]) -> Exact:
-    """The smallest positive distance within a list of data sets; infinite where there is none."""
-    found = [distance_between(claim, x, y) for x, y in itertools.permutations(points, 2)]
-    return min((d for d in found if d > ZERO), default=INFINITY)
 
 
 def _difference(x: pl.DataFrame, y: pl.DataFrame, domain: Domain) -> int:

@@ -201,7 +201,7 @@ def _together(
         )
         return _finding(Verdict.VIOLATED, sentence, subject, details, measured, explained, certificate)
     sentence = (
-        f"not refuted: {draws:,} draws agree with the law, each of {details['outcomes']:,} outcomes and all "
+        f"{draws:,} draws agree with the law, each of {details['outcomes']:,} outcomes and all "
         f"together; a probability that is off by less than {details['resolution']:.2g} may go unseen"
     )
     return _finding(Verdict.NOT_REFUTED, sentence, subject, details, measured, explained)

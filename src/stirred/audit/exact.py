@@ -13,34 +13,48 @@ Reference
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit.claim import distance_between, records_of, require_auditable, require_same_universe
+from stirred.audit.claim import (
+    allowed_loss,
+    compared_distance,
+    distance_between,
+    records_of,
+    require_auditable,
+    require_one_universe,
+)
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 from stirred.spec.budget import shown
 from stirred.spec.distribution import Distribution
-from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.extended import least_budget
-from stirred.spec.mechanism import FiniteMechanism, exceeds, satisfies
-from stirred.spec.multiverse import Trivial
+from stirred.spec.mechanism import curve_test, exceeds
 from stirred.spec.output_premetric import Multiplicative
 from stirred.spec.specification import Specification
 from stirred.spec.steepest import steepest
 
+ONE = Exact.of(1)
 CAPABILITIES = {
     "outcomes": "the exact audit",
     "divergence": "the exact audit of pairs",
     "measure": "the replay audit",
     "sample": "the statistical audit",
 }
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The output of a mechanism that raises instead: the kind of the error, never its text."""
+
+    error: str
 
 
 def exact_audit(
@@ -67,15 +81,25 @@ def exact_audit(
     does not raise is a finding.
     """
     require_capability(mechanism, "outcomes")
-    if claim is None:
-        claim = mechanism.guarantee(datasets[0])
-        for number, data in enumerate(datasets):
-            if mechanism.guarantee(data) != claim:
-                return _unequal_guarantees(claim, datasets, number, subject)
+    if not datasets:
+        raise InputError(
+            "there is no data set to audit on",
+            field="datasets",
+            expected="data sets of one universe",
+            hint="List a universe with universe_of.",
+        )
+    stated = claim is None
+    claim = mechanism.guarantee(datasets[0]) if claim is None else claim
     require_auditable(claim)
-    for data in datasets[1:]:
-        require_same_universe(claim, datasets[0], data)
+    require_one_universe(claim, datasets)
+    for number, data in enumerate(datasets[1:] if stated else (), start=1):
+        if _guarantee(mechanism, data) != claim:
+            return _unequal_guarantees(claim, datasets, number, subject)
     laws = [_law(mechanism, data) for data in datasets]
+    errors = {next(iter(law)) for law in laws}
+    if len(errors) == 1 and isinstance(raised := errors.pop(), Raised):
+        sentence = f"the mechanism raises {raised.error} on every data set: there is no output to audit"
+        return Finding("exact", subject, Verdict.NOT_APPLICABLE, sentence)
     return audit_laws(laws, datasets, claim, subject=subject)
 
 
@@ -94,8 +118,8 @@ def audit_laws(
         sentence = "no two data sets of this universe are compared: the guarantee protects nothing here"
         return Finding("exact", subject, Verdict.VACUOUS, sentence, ZERO, details=details)
     if claim.budget.curve:
-        return _audit_curve(laws, datasets, claim, subject, details)
-    budget = claim.budget.linear(_universe_number(claim, datasets[0]))
+        return _audit_curve(laws, distances, values, datasets, claim, subject, details)
+    budget = allowed_loss(claim, datasets)
     if isinstance(claim.output_premetric, Multiplicative):
         found = steepest(laws, distances, values)
         loss, pair, event, distance = found.loss, (found.x, found.y), found.outcome, found.distance
@@ -121,10 +145,12 @@ def audit_laws(
 
 def divergence_audit(
     mechanism: Any,
-    pairs: Sequence[tuple[Any, Any, Exact]],
+    pairs: Sequence[tuple[Any, Any]],
     claim: Specification,
     *,
     subject: str = "the mechanism",
+    view: Callable[[Any], Any] = lambda data: data,
+    companions: Collection[str] = (),
 ) -> Finding:
     """Compare the exact divergence of chosen pairs with the claim, at any scale.
 
@@ -133,28 +159,33 @@ def divergence_audit(
     mechanism
         Anything with ``divergence(x, y)``: the divergence of its output laws under the claim's premetric.
     pairs
-        Two data sets of one universe each, and their distance.
+        Two data sets of one universe each.
+    view
+        A data set as the claim reads it, where the mechanism takes another form.
+    companions
+        Units of which one record may change with each record of the protection unit.
     """
     require_capability(mechanism, "divergence")
     require_auditable(claim)
-    budget = claim.budget.linear()
-    worst: tuple[Exact, int] = (ZERO, 0)
-    for number, (x, y, distance) in enumerate(pairs):
+    worst, within = ZERO, ZERO
+    attained = False
+    for x, y in pairs:
+        seen = view(x), view(y)
+        distance, allowed = compared_distance(claim, *seen, companions), allowed_loss(claim, seen)
         loss = least_budget(mechanism.divergence(x, y), distance)
-        if loss > worst[0]:
-            worst = loss, number
-    loss, number = worst
-    details = {"pairs": len(pairs), "attained": loss == budget}
-    if not loss > budget:
-        sentence = f"the exact loss of {len(pairs)} pairs is at most {shown(loss)}, within {shown(budget)}"
-        return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, loss, budget, details=details)
-    x, y, distance = pairs[number]
-    certificate = Certificate((x, y), distance, loss, budget)
-    sentence = (
-        f"a pair of data sets at distance {distance} demands {shown(loss)} for each unit of distance, above "
-        f"the claimed {shown(budget)}"
-    )
-    return Finding("exact", subject, Verdict.VIOLATED, sentence, loss, budget, certificate, details)
+        attained = attained or loss == allowed
+        if loss > allowed:
+            certificate = Certificate((x, y), distance, loss, allowed)
+            sentence = (
+                f"a pair of data sets at distance {distance} demands {shown(loss)} for each unit of "
+                f"distance, above the claimed {shown(allowed)}"
+            )
+            return Finding("exact", subject, Verdict.VIOLATED, sentence, loss, allowed, certificate)
+        if loss >= worst:
+            worst, within = loss, allowed
+    details = {"pairs": len(pairs), "attained": attained}
+    sentence = f"the exact loss of {len(pairs)} pairs is at most {shown(worst)}, within {shown(within)}"
+    return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, worst, within, details=details)
 
 
 def require_capability(mechanism: Any, name: str) -> None:
@@ -173,8 +204,10 @@ def require_capability(mechanism: Any, name: str) -> None:
 def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
     try:
         law = mechanism.outcomes(data)
+    except (OSError, MemoryError):
+        raise
     except Exception as error:  # whatever the mechanism raises is an output that an adversary sees
-        return {("raises", type(error).__name__): Fraction(1)}
+        return {Raised(type(error).__name__): Fraction(1)}
     law = dict(law.items())
     if sum(law.values()) != 1 or min(law.values()) < 0:
         raise InputError(
@@ -187,13 +220,18 @@ def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
 
 
 def _distances(claim: Specification, datasets: Sequence[Any]) -> tuple[NDArray[np.int64], list[Exact]]:
-    """Every distance by its position in the list of those that occur; -1 where it is infinite."""
+    """Every distance by its position in the list of those that occur; -1 where a pair is not compared.
+
+    Not compared is what is infinitely far apart; and beyond distance one where the output premetric has no
+    group property, as of approximate claims, which speak of neighbours.
+    """
     points = _points(claim, datasets)
+    grouped = claim.output_premetric.properties.linear_group
     codes: dict[Exact, int] = {}
     out = np.full((len(points), len(points)), -1, dtype=np.int64)
     for (i, x), (j, y) in itertools.product(enumerate(points), repeat=2):
         distance = ZERO if i == j else distance_between(claim, x, y)
-        if not distance.is_infinite:
+        if not distance.is_infinite and (grouped or distance <= ONE):
             out[i, j] = codes.setdefault(distance, len(codes))
     return out, list(codes)
 
@@ -226,32 +264,35 @@ def _slowest(
 
 def _audit_curve(
     laws: Sequence[Mapping[Any, Fraction]],
+    distances: NDArray[np.int64],
+    values: Sequence[Exact],
     datasets: Sequence[Any],
     claim: Specification,
     subject: str,
     details: dict[str, Any],
 ) -> Finding:
-    """A curve has no single loss: neighbours either keep it or break it."""
-    points = _points(claim, datasets)
-    domain = Domain.finite(points, name=claim.domain.name)
-    small = claim.model_copy(update={"domain": domain, "multiverse": Trivial()})
-    table = {p: Distribution(law) for p, law in zip(domain.enumerate(), laws, strict=True)}
-    result = satisfies(FiniteMechanism(domain, table), small)
-    if result.satisfied:
-        return Finding("exact", subject, Verdict.NOT_REFUTED, "every pair keeps the curve", details=details)
-    assert result.violation is not None
-    broken = result.violation
-    certificate = Certificate((broken.x, broken.y), broken.distance, INFINITY, ZERO)
-    sentence = "a pair of data sets breaks the claimed curve"
-    return Finding("exact", subject, Verdict.VIOLATED, sentence, certificate=certificate, details=details)
+    """A curve has no single loss: a pair either keeps it or breaks it."""
+    made, holds = [Distribution(law) for law in laws], curve_test(claim)
+    for x, y in itertools.permutations(range(len(laws)), 2):
+        if distances[x, y] < 0:
+            continue
+        distance, p, q = values[int(distances[x, y])], made[x], made[y]
+        if p != q and (distance.is_zero or not holds(p, q)):
+            certificate = Certificate((datasets[x], datasets[y]), distance, INFINITY, ZERO, "the curve")
+            sentence = f"a pair of data sets at distance {distance} breaks the claimed curve"
+            return Finding(
+                "exact", subject, Verdict.VIOLATED, sentence, certificate=certificate, details=details
+            )
+    return Finding("exact", subject, Verdict.NOT_REFUTED, "every pair keeps the curve", details=details)
 
 
-def _universe_number(claim: Specification, data: Any) -> int:
-    if claim.budget.is_constant:
-        return 0
-    universes = claim.multiverse.universes(claim.domain)
-    (point,) = _points(claim, [data])
-    return next(i for i, universe in enumerate(universes) if point in universe)
+def _guarantee(mechanism: Any, data: Any) -> Any:
+    try:
+        return mechanism.guarantee(data)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        return Raised(type(error).__name__)
 
 
 def _unequal_guarantees(claim: Specification, datasets: Sequence[Any], number: int, subject: str) -> Finding:

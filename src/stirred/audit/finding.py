@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from stirred.spec.exact import Exact
 
+LONGEST = 200
+
 Kind = Literal["universe", "exact", "replay", "statistical", "conformity", "accounting"]
 
 
@@ -96,4 +98,8 @@ class Finding:
 def _number(value: Exact | None) -> dict[str, Any] | None:
     if value is None:
         return None
-    return {"exact": str(value), "approximately": None if value.is_infinite else float(value)}
+    text = str(value)
+    return {
+        "exact": text if len(text) <= LONGEST else None,
+        "approximately": None if value.is_infinite else float(value),
+    }

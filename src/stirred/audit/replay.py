@@ -1,9 +1,11 @@
 """The replay audit: what was drawn on one data set is returned on another; all that follows must be the same.
 
 Guarantee
-    One pair of runs decides, without statistics, whether anything but the primitives depends on the data: the
-    order and parameters of the primitives, their declared sensitivity, the budget they spend together, an
-    error, or any published artefact. The first difference is named.
+    For the data sets that are compared, and without statistics: whether anything but the primitives differs,
+    be it their order and parameters, how far their arguments move, the budget they spend together, an error,
+    or any published artefact. The first difference is named.
+Assumes
+    All randomness is drawn through the tape, and nothing is remembered from one run to the next.
 Reference
     The idea of recording on D and replaying on D' is Re:cord-play's (dp-recorder, PoPETs 2026); here the pair
     lies in one universe, the distance is the true one, and the invariants are public.
@@ -14,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from stirred.audit.claim import distance_between, require_auditable, require_same_universe
+from stirred.audit.claim import allowed_loss, compared_distance, require_auditable
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.tape import Call, Tape
 from stirred.errors import InputError
@@ -30,6 +33,9 @@ from stirred.spec.specification import Specification
 
 Run = Callable[[Any, Tape], Mapping[str, Any]]
 
+# Where the first difference is, a sentence, what is demanded, and what was declared if not the whole claim.
+Found = tuple[str, str, Exact, Exact | None]
+
 
 def replay_audit(
     run: Run,
@@ -38,10 +44,12 @@ def replay_audit(
     claim: Specification,
     source: Source,
     *,
+    more: Sequence[Any] = (),
+    view: Callable[[Any], Any] = lambda data: data,
+    companions: Collection[str] = (),
     subject: str = "the mechanism",
-    distance: Exact | None = None,
 ) -> Finding:
-    """Record a run on one data set and replay its primitives on another of the same universe.
+    """Record a run on one data set and replay its primitives on others of the same universe.
 
     Parameters
     ----------
@@ -53,40 +61,58 @@ def replay_audit(
         What the mechanism promises.
     source
         Randomness of the recording.
-    distance
-        The distance of the pair, where it is known and not computed from the claim.
+    more
+        Further data sets of the universe to replay on.
+    view
+        A data set as the claim reads it, where the run takes another form.
+    companions
+        Units of which one record may change with each record of the protection unit.
     """
     require_auditable(claim)
-    if distance is None:
-        require_same_universe(claim, x, y)
-        distance = distance_between(claim, x, y)
+    others = [(other, compared_distance(claim, view(x), view(other), companions)) for other in (y, *more)]
     tape = Tape(source)
     first = _outcome(run, x, tape)
-    again = tape.again()
-    second = _outcome(run, y, again)
-    found = (
-        _different_calls(tape, again)
-        or _too_sensitive(tape, again, distance)
-        or _overspent(tape, claim)
-        or _different_artefacts(first, second)
-    )
-    details = {"primitives": len(tape.calls), "artefacts": len(first), "distance": str(distance)}
-    if not found:
-        sentence = (
-            f"replayed on a data set at distance {distance}, {len(first)} artefacts are byte-identical "
-            f"and {len(tape.calls)} primitives stay within their sensitivity and the budget"
+    details = {"primitives": len(tape.calls), "artefacts": len(first), "replays": len(others)}
+    for other, distance in others:
+        again = tape.again()
+        second = _outcome(run, other, again)
+        if isinstance(first, Raised) and first == second:
+            sentence = f"the run raises {first.error} on both data sets: there is nothing to compare"
+            return Finding("replay", subject, Verdict.NOT_APPLICABLE, sentence)
+        budget = allowed_loss(claim, (view(x), view(other))) if claim.budget.amounts else None
+        found = (
+            _different_errors(first, second)
+            or _different_calls(tape, again)
+            or _too_sensitive(tape, again, distance)
+            or _overspent(tape, claim, budget)
+            or _different_artefacts(first, second)
         )
-        return Finding("replay", subject, Verdict.NOT_REFUTED, sentence, details=details)
-    where, sentence, measured, claimed = found
-    if claimed is None and claim.budget.is_constant:
-        claimed = claim.budget.linear()
-    certificate = Certificate((x, y), distance, measured, claimed or ZERO, where)
+        if found:
+            return _violated(found, (x, other), distance, budget, subject, details)
+    spent = f", and {len(tape.calls)} primitives stay within their sensitivity and the budget"
+    costed = any(not call.cost.is_zero for call in tape.calls)
+    sentence = (
+        f"replayed on {len(others)} other data {'set' if len(others) == 1 else 'sets'} of the universe, "
+        f"{len(first)} artefacts are byte-identical{spent if costed else ''}"
+    )
+    return Finding("replay", subject, Verdict.NOT_REFUTED, sentence, details=details)
+
+
+def _violated(
+    found: Found,
+    pair: tuple[Any, Any],
+    distance: Exact,
+    budget: Exact | None,
+    subject: str,
+    details: Mapping[str, Any],
+) -> Finding:
+    where, sentence, measured, declared = found
+    claimed = budget if declared is None else declared
+    certificate = Certificate(pair, distance, measured, claimed or ZERO, where)
     # How far an argument moved can be a value of the data: it stays in the certificate.
     told = measured if measured.is_infinite or where == "budget" else None
-    return Finding(
-        "replay", subject, Verdict.VIOLATED, sentence, told, claimed, certificate,
-        details | {"first difference": where},
-    )  # fmt: skip
+    shown_details = {**details, "first difference": where}
+    return Finding("replay", subject, Verdict.VIOLATED, sentence, told, claimed, certificate, shown_details)
 
 
 def artefacts_of(folder: Path) -> dict[str, str]:
@@ -106,16 +132,30 @@ def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str
     return None
 
 
-# Where the first difference is, a sentence, what is demanded, and what was declared if not the whole claim.
-Found = tuple[str, str, Exact, Exact | None]
+class Raised(dict[str, Any]):
+    """What a run that raises leaves behind: no artefact, and an error that everyone sees."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error=error)
+        self.error = error
 
 
 def _outcome(run: Run, data: Any, tape: Tape) -> Mapping[str, Any]:
-    """The artefacts of a run; an error is an artefact, since everyone sees it."""
+    """The artefacts of a run; an error is one. A file that is not there may be the data: that is one too."""
     try:
         return run(data, tape)
+    except FileNotFoundError:
+        return Raised("FileNotFoundError")
+    except (OSError, MemoryError):
+        raise
     except Exception as error:
-        return {"error": type(error).__name__}
+        return Raised(type(error).__name__)
+
+
+def _different_errors(first: Mapping[str, Any], second: Mapping[str, Any]) -> Found | None:
+    if not isinstance(first, Raised) and not isinstance(second, Raised):
+        return None
+    return "error", "the mechanism raises an error on one data set and not on the other", INFINITY, None
 
 
 def _different_calls(tape: Tape, again: Tape) -> Found | None:
@@ -147,12 +187,11 @@ def _too_sensitive(tape: Tape, again: Tape, distance: Exact) -> Found | None:
     return None
 
 
-def _overspent(tape: Tape, claim: Specification) -> Found | None:
+def _overspent(tape: Tape, claim: Specification, budget: Exact | None) -> Found | None:
     """The primitives together must not spend more than is claimed, by the law of the claim's premetric."""
-    if not tape.calls or claim.budget.curve:
+    if not tape.calls or budget is None:
         return None
     costs = [call.cost for call in tape.calls]
-    budget = claim.budget.linear()
     law = claim.output_premetric.properties.law
     if any(cost.is_infinite for cost in costs):
         spent, over = INFINITY, True
@@ -179,8 +218,6 @@ def _different_artefacts(first: Mapping[str, Any], second: Mapping[str, Any]) ->
     name = first_difference(first, second)
     if name is None:
         return None
-    if name == "error":
-        return name, "the mechanism raises an error on one data set and not on the other", INFINITY, None
     sentence = f"{name} differs although every primitive returned the same: it reads the data"
     return name, sentence, INFINITY, None
 
@@ -191,7 +228,7 @@ def _moved(a: Call, b: Call) -> Exact:
     for left, right in zip(a.argument, b.argument, strict=True):
         if left == right or (left != left and right != right):
             continue
-        if not all(math.isfinite(value) for value in (left, right)):
+        if not all(isinstance(value, Real) and math.isfinite(value) for value in (left, right)):
             return INFINITY
         gaps.append(abs(Fraction(left) - Fraction(right)))
     if not gaps:

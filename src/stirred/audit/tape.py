@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from stirred.noise import Source
 from stirred.spec.exact import Exact
 
@@ -61,7 +63,8 @@ class Tape:
         A replay that asks for more primitives than were recorded draws the rest afresh; the audit finds it in
         the list of calls.
         """
-        values = tuple(argument) if isinstance(argument, list | tuple) else (argument,)
+        plain = argument.ravel().tolist() if isinstance(argument, np.ndarray) else argument
+        values = tuple(plain) if isinstance(plain, list | tuple) else (plain,)
         call = Call(name, parameters, values, Exact.of(sensitivity), norm, Exact.of(cost))
         number = len(self.calls)
         self.calls.append(call)

@@ -166,9 +166,9 @@ def run(
         )
     override = _override(override_steps, override_by, override_reason)
     book = _opened(ledger)
-    record = audit_plan(plan) if audit else None
+    audited = (lambda: audit_plan(plan)) if audit else None
     with progress_by_level() as progress:
-        made = run_release(plan, output, book, override=override, progress=progress, audit=record)
+        made = run_release(plan, output, book, override=override, progress=progress, audit=audited)
     if as_json:
         print_json(
             {

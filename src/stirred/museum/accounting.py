@@ -96,7 +96,7 @@ def _odometer(
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "noisy-max-range",
-        "Permute-and-flip is accounted as the exponential mechanism: rho squared four times too small.",
+        "Permute-and-flip is accounted as the exponential mechanism: rho squared too small.",
         "OpenDP issue 2911",
         enumerated(noisy_max, (("even",), ("first",)), _SELECTION, "a selection"),
     ),

@@ -6,20 +6,23 @@ false alarm is a refuted twin. Exhibits whose audit draws are repeated on the tw
 
 from __future__ import annotations
 
+import difflib
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any
 
 from stirred.audit import Finding
-from stirred.errors import UnknownName
+from stirred.errors import InputError, UnknownName
 from stirred.museum import collection
 from stirred.noise import RandomSource, Source, TestSource
 
 QUICK, FULL = 1, 1000
+FEW = 8
 _BATCH = 50
 
 
@@ -124,30 +127,46 @@ def self_test(
         Called with a word, the tasks done, and all tasks.
     """
     known = collection()
-    chosen = list(known if keys is None else keys)
-    for key in chosen:
+    chosen = list(dict.fromkeys(known if keys is None else keys))
+    for key in chosen or ["none"]:
         if key not in known:
+            near = difflib.get_close_matches(key, known, n=2)
             raise UnknownName(
                 "the museum has no such exhibit",
                 field="exhibits",
-                expected="one of " + ", ".join(known),
-                hint="List them with `stirred audit museum`.",
+                expected="names of exhibits, at least one",
+                hint=f"Did you mean {' or '.join(near)}?" if near else "List them: `stirred audit museum`.",
             )
     start = time.monotonic()
     tasks = list(_tasks(chosen, FULL if full else QUICK, seed))
     parts: dict[str, list[Examined]] = {key: [] for key in chosen}
-    # A fresh interpreter for each worker: threads of numerical libraries do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    workers = min(len(tasks), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        for done, part in enumerate(pool.map(_examine, tasks), start=1):
-            parts[part.key].append(part)
-            if progress is not None:
-                progress("exhibits", done, len(tasks))
+    for done, part in enumerate(_examined(tasks), start=1):
+        parts[part.key].append(part)
+        if progress is not None:
+            progress("exhibits", done, len(tasks))
     return SelfTest(tuple(_joined(parts[key]) for key in chosen), time.monotonic() - start)
 
 
 Task = tuple[str, int, int, int | None]
+
+
+def _examined(tasks: list[Task]) -> Iterator[Examined]:
+    """A few tasks here; many in other processes."""
+    if len(tasks) <= FEW:
+        yield from map(_examine, tasks)
+        return
+    # A fresh interpreter for each worker: threads of numerical libraries do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    try:
+        with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=context) as pool:
+            yield from pool.map(_examine, tasks)
+    except BrokenProcessPool:
+        raise InputError(
+            "the processes of the self-test could not start",
+            field="self_test",
+            expected="a call from a module that can be imported without running it again",
+            hint='Call it under `if __name__ == "__main__":`, or use `stirred audit self-test`.',
+        ) from None
 
 
 def _tasks(keys: list[str], runs: int, seed: int | None) -> Iterator[Task]:

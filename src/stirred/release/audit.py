@@ -8,8 +8,13 @@ data.
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
+import signal
 import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,9 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from stirred import __version__
-from stirred.audit import Finding, Tape, Verdict, artefacts_of, replay_audit, require_auditable
+from stirred.audit import (
+    Finding,
+    Tape,
+    Verdict,
+    artefacts_of,
+    distance_between,
+    replay_audit,
+    require_auditable,
+)
 from stirred.errors import Refusal
-from stirred.noise import RandomSource, Source
+from stirred.noise import Source, TestSource
 from stirred.release.checklist import Passage
 from stirred.release.job import Job, job_of
 from stirred.release.plan import Plan, SwapPlan
@@ -28,7 +41,7 @@ from stirred.spec.exact import Exact
 from stirred.spec.specification import Specification
 
 DRAWS = 100_000
-ALPHA = 1e-6
+REPLAYS = 3
 
 
 @dataclass(frozen=True)
@@ -50,11 +63,13 @@ class AuditRecord:
     @property
     def sentence(self) -> str:
         """The record in one sentence."""
-        count = len(self.findings)
-        if self.clean:
-            return f"{count} audits tried to refute this guarantee, and none did."
         broken = sum(finding.violated for finding in self.findings)
-        return f"{broken} of {count} audits REFUTED the claim."
+        tried = sum(finding.verdict is Verdict.NOT_REFUTED for finding in self.findings) + broken
+        empty = len(self.findings) - tried
+        rest = f" {empty} more had nothing to look at." if empty else ""
+        if self.clean:
+            return f"{tried} audits tried to refute this guarantee, and none did.{rest}"
+        return f"{broken} of {tried} audits REFUTED the claim.{rest}"
 
     def record(self) -> dict[str, Any]:
         """Plain data with stable keys; no pair of data sets, no event."""
@@ -128,54 +143,97 @@ def audit_plan(
     job.prepare()
     claimed = claim_of(plan, job.specification()) if claim is None else claim
     require_auditable(claimed)
-    source = RandomSource() if random is None else random.spawn()
+    # What is drawn for an audit is marked as never to be published; nobody knows the seed.
+    source = TestSource(secrets.randbits(256)) if random is None else random.spawn()
+    with _removed_when_terminated():
+        findings = _findings(plan, job, claimed, source, draws)
     return AuditRecord(
         plan=plan.digest,
         title=plan.title,
         claim=str(claimed),
         made_on=datetime.now(UTC).date().isoformat(),
         version=__version__,
-        findings=_findings(plan, job, claimed, source, draws),
+        findings=findings,
     )
 
 
 def _findings(plan: Plan, job: Any, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
+    streams = [source.child(2, number) for number in range(REPLAYS)]
     if isinstance(plan.mechanism, SwapPlan):
-        from stirred.release.swap_audit import audit_swapping, swapped_neighbours
+        from stirred.release import swap_audit
 
-        pairs = swapped_neighbours(job, claim, source.child(0))
-        own = audit_swapping(job, claim, source.child(1), draws)
+        own = swap_audit.audit_swapping(job, claim, source.child(1), draws)
+        others: list[Any] = [swap_audit.rearranged(job, stream) for stream in streams]
+        view: Callable[[Any], Any] = lambda records: swap_audit.with_persons(records, claim)  # noqa: E731
+        companions: tuple[str, ...] = ()
     else:
-        from stirred.release.topdown_audit import audit_topdown, topdown_neighbours
+        from stirred.release import topdown_audit
 
-        pairs = topdown_neighbours(job, claim, source.child(0))
-        own = audit_topdown(job, claim, pairs, source.child(1), draws)
-    return (*own, _replayed(plan, job, claim, pairs, source.child(2)))
+        own = topdown_audit.audit_topdown(job, claim, source.child(1), draws)
+        found = [topdown_audit.rearranged(job, claim, stream) for stream in streams]
+        others = [other for other in found if other is not None]
+        view = lambda frames: topdown_audit.located(frames, job.mechanism)  # noqa: E731
+        companions = topdown_audit.companions_of(job.mechanism)
+    return (*own, _replayed(plan, job, claim, others, view, companions, source.child(3)))
 
 
 def _replayed(
-    plan: Plan, job: Job, claim: Specification, pairs: list[tuple[Any, Exact]], source: Source
+    plan: Plan,
+    job: Job,
+    claim: Specification,
+    others: list[Any],
+    view: Callable[[Any], Any],
+    companions: tuple[str, ...],
+    source: Source,
 ) -> Finding:
-    """Publish the draw of the data once from the data and once from a neighbour, and compare every file."""
+    """Publish one draw from the data and again from others of the universe, and compare every file.
+
+    The other runs find the public files of the plan in their folder, and no confidential one.
+    """
     subject = "what is published from the draw"
-    if not pairs:
+    data = job.data()
+    changed = [other for other in others if not distance_between(claim, view(data), view(other)).is_zero]
+    if not changed:
         sentence = "no other data set of the universe was found: there is nothing to replay on"
         return Finding("replay", subject, Verdict.VACUOUS, sentence)
-    other, distance = pairs[0]
     with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
-        kept = Path(folder) / "drawn"
+        kept, bare = Path(folder) / "drawn", Path(folder) / "plan"
         kept.mkdir()
+        bare.mkdir()
+        for name in job.public_files():
+            (bare / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(job.folder / name, bare / name)
 
-        def run(data: Any, tape: Tape) -> dict[str, Any]:
-            own = job.on(data)
+        def run(frames: Any, tape: Tape) -> dict[str, Any]:
+            own = job if frames is data else job.on(frames, bare)
             own.prepare()
             drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
-            public = Path(folder) / f"run-{len(list(Path(folder).iterdir()))}"
+            public = Path(tempfile.mkdtemp(dir=folder)) / "public"
             shutil.copytree(kept, public)
             _publish(plan, own, drawn, public)
             return artefacts_of(public)
 
-        return replay_audit(run, job.data(), other, claim, source, subject=subject, distance=distance)
+        return replay_audit(
+            run, data, changed[0], claim, source,
+            more=changed[1:], view=view, companions=companions, subject=subject,
+        )  # fmt: skip
+
+
+@contextmanager
+def _removed_when_terminated() -> Iterator[None]:
+    """A termination becomes an ordinary exit, so that temporary folders are removed on the way."""
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _publish(plan: Plan, job: Job, drawn: Any, folder: Path) -> None:

@@ -67,8 +67,15 @@ class Job(Protocol):
     def data(self) -> Any:
         """The confidential data, read once."""
 
-    def on(self, data: Any) -> Job:
-        """The same job on other data, which stay in memory: for audits."""
+    @property
+    def folder(self) -> Path:
+        """Where the files of the plan are."""
+
+    def public_files(self) -> tuple[str, ...]:
+        """Files of the plan that are not confidential, relative to its folder."""
+
+    def on(self, data: Any, folder: Path | None = None) -> Job:
+        """The same job on other data, which stay in memory, with its public files elsewhere: for audits."""
 
     def specification(self) -> Specification:
         """The guarantee; from the declared invariants alone."""

@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import Ledger, Spend, Statement
 from stirred.ledger.amount import Amount
 from stirred.noise import RandomSource, Source
-from stirred.release.audit import AuditRecord, require_claim
+from stirred.release.audit import AuditRecord, claim_of, require_claim
 from stirred.release.checklist import Override, Passage, gate
 from stirred.release.job import Facts, Job, Progress, Published, job_of
 from stirred.release.manifest import NAME, Manifest
@@ -78,15 +78,15 @@ def run_release(
     random: Source | None = None,
     override: Override | None = None,
     progress: Progress | None = None,
-    audit: AuditRecord | None = None,
+    audit: AuditRecord | Callable[[], AuditRecord] | None = None,
 ) -> Made:
     """Run a plan into a folder.
 
     Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone. The record
-    of an audit of this plan is published with the release; one that refuted the claim stops it.
+    of an audit of this plan is published with the release; one that refuted the claim stops it. A function
+    that audits is called after everything that is quickly refused, and before anything is spent.
     """
     plan = Plan.load(path)
-    _require_clean(plan, audit)
     source = RandomSource() if random is None else random
     if source.publishable and ledger is None:
         raise Refusal(
@@ -107,10 +107,12 @@ def run_release(
     require_claim(plan, specification)
     job.prepare()
     _require_writable(output)
+    audited = audit() if callable(audit) else audit
+    _require_clean(plan, specification, audited)
     if not source.publishable or ledger is None:
         with _working_folder(output, "test") as work:
             manifest = _written(
-                plan, job, facts, specification, passage, source, work.folder, None, None, progress, audit
+                plan, job, facts, specification, passage, source, work.folder, None, None, progress, audited
             )
             work.folder.rename(output)
         return Made(output, specification, False, False, manifest)
@@ -119,7 +121,7 @@ def run_release(
         shutil.rmtree(_part(output, spend, attempt), ignore_errors=True)
     with _working_folder(output, f"{spend.sequence}-{spend.attempt}") as work:
         manifest = _written(
-            plan, job, facts, specification, passage, source, work.folder, ledger, spend, progress, audit
+            plan, job, facts, specification, passage, source, work.folder, ledger, spend, progress, audited
         )
         _make_durable(work.folder)
         _finish(ledger, spend, manifest, plan.curator, work)
@@ -141,13 +143,14 @@ def _require_consistent(plan: Plan, specification: Specification) -> None:
         )
 
 
-def _require_clean(plan: Plan, audit: AuditRecord | None) -> None:
-    """Refuse an audit that refuted the claim, or that is of another plan."""
+def _require_clean(plan: Plan, specification: Specification, audit: AuditRecord | None) -> None:
+    """Refuse an audit that refuted the claim, or that is of another plan or claim."""
     if audit is None:
         return
-    if audit.plan != plan.digest:
+    same = audit.plan == plan.digest and audit.claim == str(claim_of(plan, specification))
+    if not same or not audit.findings:
         raise InputError(
-            "the audit is of another plan",
+            "the audit is of another plan, or of another claim",
             field="audit",
             expected="the record of an audit of this very plan",
             hint="Audit the plan again: it was changed.",

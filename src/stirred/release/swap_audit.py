@@ -1,18 +1,21 @@
-"""Audits of a plan that swaps: its universe, its claim at full size, small twins, the production kernel."""
+"""Audits of a plan that swaps: its universe, its claim at full size, small twins, and what it draws."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from stirred.audit import Certificate, Finding, Verdict, exact_audit
 from stirred.audit.census import frechet
 from stirred.audit.conformity import conformity_audit
-from stirred.audit.neighbours import neighbours
 from stirred.audit.statistical import statistical_audit
-from stirred.errors import NotComputable
 from stirred.noise import Source
 from stirred.release.swap_job import SwapJob
 from stirred.spec.budget import shown
@@ -24,68 +27,94 @@ from stirred.swap.enumeration import margin_patterns, pattern_records, universe
 from stirred.swap.loss import lower_bound
 
 SMALL = 4
+TOY = 8
+FEWEST_DRAWS, MOST_DRAWS = 500, 5000
+SURE = 1e-9
+PERSON = "person_"
+UNBOUNDED = 1 << 62
 
 
 def audit_swapping(job: SwapJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
     """Every audit of the swap itself."""
     twin = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss=job.settings.loss)
+    sharp = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss="tighter")
     everyone = [_frame(data) for data in universe(pattern_records((1,) * SMALL, (1,) * SMALL))]
-    law = twin.outcomes(everyone[0])
     subject = f"the production kernel on {SMALL} records"
     return [
-        _determined(job),
+        _determined(job, claim),
         _at_full_size(job, claim),
         _small_twins(twin),
+        _drawn_by_the_plan(job, source.child(0)),
         conformity_audit(
-            twin.sample, everyone[0], law, draws=draws, source=source.child(0), subject=subject
+            twin.sample, everyone[0], twin.outcomes(everyone[0]), draws=draws, source=source.child(1),
+            subject=subject,
         ),
         statistical_audit(
-            twin.sample, [(everyone[0], everyone[1])], twin.guarantee(everyone[0]), draws=draws,
-            source=source.child(1), subject=subject,
+            sharp.sample, [(everyone[0], everyone[1])], sharp.guarantee(everyone[0]), draws=draws,
+            source=source.child(2), subject=f"{subject}, at the tighter loss",
         ),
     ]  # fmt: skip
 
 
-def _determined(job: SwapJob) -> Finding:
+def _determined(job: SwapJob, claim: Specification) -> Finding:
     """How many records the invariants alone give away: a function of the published margins."""
-    settings, households = job.settings, job.data().households
-    found = frechet(households, settings.match, settings.hold or (), settings.swap)
-    record = found.record()
+    settings, records = job.settings, with_persons(job.data(), claim)
+    held = [name for name in records.columns if name not in job.data().households.columns]
+    found = frechet(records, settings.match, (*(settings.hold or ()), *held), settings.swap)
     subject = "the universe of the data"
     sentence = (
         f"the invariants alone determine {found.number:,} of {found.records:,} records "
         f"({float(found.share):.2%}); no budget protects these"
     )
     verdict = Verdict.VACUOUS if found.number == found.records else Verdict.NOT_REFUTED
-    return Finding("universe", subject, verdict, sentence, details=record)
+    return Finding("universe", subject, verdict, sentence, details=found.record())
 
 
 def _at_full_size(job: SwapJob, claim: Specification) -> Finding:
     """The claim against the loss that a stratum as large as the largest one has where all records differ.
 
     The exact likelihood ratio of Theorem 3, for two data sets that differ by one exchange: of the output in
-    which every record has moved for the one and all but two for the other, or two and none.
+    which every record has moved for the one and all but two for the other, or two and none. Where declared
+    levels do not let so many records differ, it is the stratum of as many as can: the rule claims no more for
+    it.
     """
     largest = int(job.facts().largest_stratum or 0)
-    loss, claimed = lower_bound(largest, job.rate), claim.budget.linear()
+    sides = (tuple(job.settings.hold or ()), job.settings.swap)
+    different = min(largest, *(_kinds(job, claim, names) for names in sides))
+    loss, claimed = lower_bound(different, job.rate), claim.budget.linear()
     theorem = swapping_loss(largest, job.rate)
-    details = {"largest stratum": largest, "rate": str(job.rate), "theorem 1": str(theorem)}
+    details = {"largest stratum": largest, "different records": different, "rate": str(job.rate)}
+    details["theorem 1"] = str(theorem)
     subject = "the claim at the size of the data"
+    at_least = loss.rounded(4, down=True)
     if not loss > claimed:
         sentence = (
-            f"a stratum of {largest:,} records that all differ loses at least {shown(loss)} for each unit of "
+            f"a stratum of {different:,} records that all differ loses at least {at_least} for each unit of "
             f"distance, within the claimed {shown(claimed)}"
         )
         return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, loss, claimed, details=details)
     sentence = (
-        f"in a stratum of {largest:,} records that all differ an exchange of two changes the probability of "
-        f"an output by a factor of e to the {shown(loss)} for each unit of distance, above the claimed "
-        f"{shown(claimed)} (Theorem 3)"
+        f"in a stratum of {different:,} records that all differ some output is likelier on one data set "
+        f"than on another by a factor of e to the {at_least} or more for each unit of distance, above the "
+        f"claimed {shown(claimed)} (Theorem 3)"
     )
-    event = "every record of the stratum, or only two, moved for the one data set; two fewer for the other"
-    pair = ("all records differ", "two of them exchanged")
+    event = "the output in which the most, or the fewest, records have moved"
+    pair = ("records that all differ", "some of them exchanged")
     certificate = Certificate(pair, Exact.of(2), loss, claimed, event)
     return Finding("exact", subject, Verdict.VIOLATED, sentence, loss, claimed, certificate, details)
+
+
+def _kinds(job: SwapJob, claim: Specification, names: Sequence[str]) -> int:
+    """How many records can differ in some columns: the product of the declared levels, if all are.
+
+    What is held may also be told apart by the persons of the household.
+    """
+    schema, book = claim.domain.record_schema, job.settings.codebook
+    listed = dict(schema.codebook() if schema else {}) | dict(book.codebook() if book else {})
+    levels = [listed.get(name) for name in names]
+    if (job.data().persons is not None and names != job.settings.swap) or None in levels:
+        return UNBOUNDED
+    return math.prod(len(known) for known in levels if known is not None)
 
 
 def _small_twins(twin: PermutationSwap) -> Finding:
@@ -113,37 +142,121 @@ def _small_twins(twin: PermutationSwap) -> Finding:
     return replace(worst, sentence=sentence, details={"universes": count})
 
 
-def swapped_neighbours(job: SwapJob, claim: Specification, source: Source) -> list[tuple[Any, Exact]]:
-    """Records of the same universe: two households of a stratum exchange their places, persons follow."""
-    records = job.data()
-    try:
-        found = neighbours(_with_persons(records, claim), claim, source, 1, columns=list(job.settings.swap))
-    except NotComputable:
-        return []
-    return [(_moved(records, frame), distance) for frame, distance in found]
+def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
+    """How many records the plan's own draw moves, on a toy of its columns where each can be told."""
+    subject = "the plan's own draw on a few records"
+    toy = _toy(job)
+    if toy is None:
+        sentence = "the declared levels do not let two records differ: there is nothing to swap"
+        return Finding("conformity", subject, Verdict.VACUOUS, sentence)
+    own, settings = job.on(toy), job.settings
+    hold, swap = list(settings.hold or ()), list(settings.swap)
+    size = toy.households.height
+    home = dict(zip(toy.households.select(hold).rows(), toy.households.select(swap).rows(), strict=True))
+
+    def moved(number: int) -> int:
+        made = own.draw(source.child(number), Path()).households
+        pairs = zip(made.select(hold).rows(), made.select(swap).rows(), strict=True)
+        return sum(home.get(held) != place for held, place in pairs)
+
+    law = _moved_law(size, own.rate)
+    needed = math.ceil(math.log(SURE) / math.log(float(law[0]))) if law[0] < 1 else MOST_DRAWS
+    draws = min(MOST_DRAWS, max(FEWEST_DRAWS, needed))
+    return conformity_audit(
+        lambda data, count, stream: [moved(i) for i in range(count)],
+        None,
+        law,
+        draws=draws,
+        source=source,
+        subject=subject,
+    )
 
 
-def _with_persons(records: Records, claim: Specification) -> pl.DataFrame:
+def _moved_law(size: int, rate: Fraction) -> dict[int, Fraction]:
+    """How many of so many different records are moved: binomial, but never one."""
+    weights = {m: math.comb(size, m) * rate**m * (1 - rate) ** (size - m) for m in range(size + 1) if m != 1}
+    whole = sum(weights.values(), Fraction(0))
+    return {m: weight / whole for m, weight in weights.items()}
+
+
+def _toy(job: SwapJob) -> Records | None:
+    """Records of one stratum that all differ in holding and in swapping variables, from public levels."""
+    s, data = job.settings, job.data()
+    hold = tuple(s.hold or ())
+    frames = [frame for frame in (data.households, data.persons) if frame is not None]
+    types = {name: dtype for frame in frames for name, dtype in frame.schema.items()}
+    listed = s.codebook.codebook() if s.codebook is not None else {}
+
+    def values(name: str) -> Sequence[Any]:
+        return listed.get(name) or tuple(n if types[name].is_integer() else str(n) for n in range(TOY))
+
+    size = min(TOY, *(max(len(values(name)) for name in names) for names in (hold, s.swap)))
+    if size < 2:
+        return None
+    columns: dict[str, list[Any]] = {name: [values(name)[0]] * size for name in types}
+    for name in (*hold, *s.swap):
+        columns[name] = [values(name)[i % len(values(name))] for i in range(size)]
+    if s.id is not None:
+        columns[s.id] = [str(n) for n in range(size)]
+    tables = [pl.DataFrame({name: columns[name] for name in frame.columns}) for frame in frames]
+    return Records(tables[0], tables[1] if len(tables) == 2 else None, data.id)
+
+
+def rearranged(job: SwapJob, source: Source) -> Records:
+    """Another data set of the same universe, far away: places are dealt out anew within every stratum.
+
+    Identifiers are new and the order of the records is another; columns that the plan does not name are
+    emptied.
+    """
+    records, s = job.data(), job.settings
+    frame = records.households
+    codes = job.mechanism.prepare(records).strata.codes
+    words = source.words(2 * frame.height)
+    first, second = (np.lexsort((w, codes)) for w in (words[: frame.height], words[frame.height :]))
+    taken = np.empty(frame.height, dtype=np.int64)
+    taken[first] = second
+    named = {*s.match, *s.swap, *(s.hold or ())}
+    strange = [name for name in frame.columns if name not in {*named, s.id}]
+    households = frame.with_columns(frame[name].gather(taken) for name in s.swap).with_columns(
+        pl.lit(None, frame.schema[name]).alias(name) for name in strange
+    )
+    order = np.argsort(source.child(0).words(frame.height), kind="stable")
+    return _renamed(_moved(records, households), order)
+
+
+def _renamed(records: Records, order: Any) -> Records:
+    """The same records in another order, with other identifiers."""
+    households = records.households[order]
+    if records.id is None:
+        return replace(records, households=households)
+    link = pl.DataFrame({records.id: households[records.id], "__new": households[records.id].reverse()})
+    out = []
+    for frame in (households, records.persons):
+        if frame is not None:
+            joined = frame.join(link, on=records.id, how="left", maintain_order="left")
+            out.append(joined.with_columns(pl.col("__new").alias(records.id)).select(frame.columns))
+    return replace(records, households=out[0], persons=out[1] if len(out) == 2 else None)
+
+
+def with_persons(records: Records, claim: Specification) -> pl.DataFrame:
     """Households with what is known of their persons, as the specification names it."""
     if records.persons is None or records.id is None:
         return records.households
     schema = claim.domain.record_schema
-    prefix = "person_"
-    names = [n.removeprefix(prefix) for n in (schema.names if schema else ()) if n.startswith(prefix)]
+    names = [n.removeprefix(PERSON) for n in (schema.names if schema else ()) if n.startswith(PERSON)]
     own = [n for n in names if n in records.persons.columns]
     together = (
         records.persons.sort(own)
         .group_by(records.id)
         .agg(pl.col(own).cast(pl.String).str.join(";"))
-        .rename({n: f"{prefix}{n}" for n in own})
+        .rename({n: f"{PERSON}{n}" for n in own})
     )
     joined = records.households.join(together, on=records.id, how="left", maintain_order="left")
-    return joined.with_columns(pl.col(f"{prefix}{n}").fill_null("") for n in own)
+    return joined.with_columns(pl.col(f"{PERSON}{n}").fill_null("") for n in own)
 
 
-def _moved(records: Records, changed: pl.DataFrame) -> Records:
+def _moved(records: Records, households: pl.DataFrame) -> Records:
     """The records after an exchange: persons are where their household is."""
-    households = changed.select(records.households.columns)
     if records.persons is None or records.id is None:
         return replace(records, households=households)
     places = [c for c in records.persons.columns if c in households.columns and c != records.id]

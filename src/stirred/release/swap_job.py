@@ -70,9 +70,13 @@ class SwapJob:
         """The confidential records."""
         return self._records
 
-    def on(self, data: Records) -> SwapJob:
+    def public_files(self) -> tuple[str, ...]:
+        """None: a swap reads records only."""
+        return ()
+
+    def on(self, data: Records, folder: Path | None = None) -> SwapJob:
         """The same job on other records, which stay in memory."""
-        return SwapJob(self.plan, self.settings, self.folder, data)
+        return SwapJob(self.plan, self.settings, folder or self.folder, data)
 
     def _persons(self, path: Path) -> pl.DataFrame:
         """The columns of persons that the plan names: the codebook, the places that move, the identifier."""

@@ -1,23 +1,28 @@
-"""Audits of a TopDown plan: pairs of data sets at full size, and the noise that it draws."""
+"""Audits of a TopDown plan: small public data sets that differ as much as may be, and the noise it draws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from stirred.audit import Finding, Verdict, divergence_audit
+from stirred.audit import Finding, Verdict, distance_between, divergence_audit, same_universe
 from stirred.audit.conformity import conformity_audit
-from stirred.audit.neighbours import neighbours
 from stirred.audit.statistical import statistical_audit
-from stirred.errors import NotComputable, StirredError
-from stirred.noise import Source, discrete_gaussian, gaussian_mass
+from stirred.errors import StirredError
+from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
 from stirred.release.topdown_job import TopDownJob
 from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
-from stirred.spec.exact import Exact
+from stirred.spec.exact import ZERO
 from stirred.spec.input_premetric import SymmetricDifference
 from stirred.spec.multiverse import Trivial
 from stirred.spec.output_premetric import NormalisedRenyi
@@ -26,57 +31,182 @@ from stirred.spec.specification import Specification
 from stirred.topdown import TopDown
 from stirred.topdown.constraint import Edit, Facilities, StructuralZero
 
-PAIRS = 5
-Pairs = list[tuple[Any, Exact]]
+PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
+LAWS = 3
+Frames = Mapping[str, pl.DataFrame]
 
 
-def audit_topdown(
-    job: TopDownJob, claim: Specification, pairs: Pairs, source: Source, draws: int
-) -> list[Finding]:
+def audit_topdown(job: TopDownJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
     """Every audit of the measurements."""
-    variances = _variances(job.mechanism)
+    least = min(counts_by_variance(job.mechanism))
     return [
-        _universe(pairs),
-        _divergences(job, claim, pairs),
-        *(_noise(variance, source.child(i), draws) for i, variance in enumerate(variances)),
-        _one_count(variances[0], source.child(len(variances)), draws),
+        _divergences(job, claim, source.child(0)),
+        *_noise(job, source.child(1), draws),
+        _one_count(least, source.child(2), draws),
     ]
 
 
-def _universe(pairs: Pairs) -> Finding:
-    subject = "the universe of the data"
-    if not pairs:
-        sentence = "no other data set with the same invariants was found: the guarantee may protect nothing"
-        return Finding("universe", subject, Verdict.VACUOUS, sentence)
-    nearest = min(distance for _, distance in pairs)
-    sentence = f"other data sets with the same invariants exist, the nearest found at distance {nearest}"
-    return Finding("universe", subject, Verdict.NOT_REFUTED, sentence, details={"pairs": len(pairs)})
+def companions_of(mechanism: TopDown) -> tuple[str, ...]:
+    """Units of which one record may change with a record of the first: the specification assumes so."""
+    return tuple(universe.unit for universe in mechanism.universes[1:])
 
 
-def _divergences(job: TopDownJob, claim: Specification, pairs: Pairs) -> Finding:
+def located(frames: Frames, mechanism: TopDown) -> dict[str, pl.DataFrame]:
+    """Records with every level of the geography, as the invariants name them."""
+    spine = mechanism.spine
+    table = spine.table()
+    out = {}
+    for unit, frame in frames.items():
+        leaves = spine.locate(frame[spine.levels[-1]])
+        out[unit] = frame.with_columns(table[name].gather(leaves).alias(name) for name in spine.levels)
+    return out
+
+
+def _divergences(job: TopDownJob, claim: Specification, source: Source) -> Finding:
+    """Pairs of tiny data sets, made of the schema and the map alone: nothing confidential is read."""
+    mechanism = job.mechanism
     subject = "the measurements of neighbouring data sets"
+    found = itertools.islice(_toys(job, claim, source), ENOUGH)
+    pairs = sorted(found, key=lambda pair: float(mechanism.divergence(*pair)), reverse=True)[:PAIRS]
     if not pairs:
-        sentence = "no pair of data sets of one universe was found"
-        return Finding("exact", subject, Verdict.VACUOUS, sentence)
-    data = job.data()
-    compared = [(data, other, distance) for other, distance in pairs]
-    return divergence_audit(job.mechanism, compared, claim, subject=subject)
+        sentence = "no pair of small data sets of one universe was found that the plan accepts"
+        return Finding("exact", subject, Verdict.NOT_APPLICABLE, sentence)
+    return divergence_audit(
+        mechanism,
+        pairs,
+        claim,
+        subject=subject,
+        view=lambda frames: located(frames, mechanism),
+        companions=companions_of(mechanism),
+    )
 
 
-def _noise(variance: Fraction, source: Source, draws: int) -> Finding:
-    """The production sampler against the exact masses, which are enclosed between rationals."""
+def _toys(job: TopDownJob, claim: Specification, source: Source) -> Iterator[tuple[Frames, Frames]]:
+    """Pairs at distance one in which a record of every measured unit changes, as far as the plan allows."""
+    mechanism = job.mechanism
+    for attempt in range(ATTEMPTS):
+        draw = _Draw(mechanism, source.child(attempt))
+        x = draw.data(attempt)
+        if not _allowed(job, x):
+            continue
+        for y in draw.changes(x):
+            seen = located(x, mechanism), located(y, mechanism)
+            if not same_universe(claim, *seen):
+                continue
+            distance = distance_between(claim, *seen, companions_of(mechanism))
+            if distance > ZERO and not distance.is_infinite and _allowed(job, y):
+                yield x, y
+                break
+
+
+class _Draw:
+    """Random records of a plan's units, from their declared levels and the public geography."""
+
+    def __init__(self, mechanism: TopDown, source: Source) -> None:
+        self.mechanism = mechanism
+        self.words = iter(integers(source, 2**32, 4096).tolist())
+        spine = mechanism.spine
+        leaves, codes = spine.size(spine.depth - 1), spine.leaf_codes()
+        here = next(self.words) % leaves
+        self.places: tuple[str, ...] = codes[here], codes[(here + max(1, leaves // 2)) % leaves]
+
+    def data(self, attempt: int) -> dict[str, pl.DataFrame]:
+        """A record in one place, in both, or (not of the first unit) in none, in turn."""
+        out = {}
+        for unit, cells in self.mechanism.units.items():
+            choices = [self.places[:1], self.places]
+            if unit != self.mechanism.universes[0].unit:
+                choices.append(())
+            attempt, choice = divmod(attempt, len(choices))
+            rows = [self._record(cells.schema, place) for place in choices[choice]]
+            out[unit] = self._frame(cells.schema, rows)
+        return out
+
+    def changes(self, x: Frames) -> Iterator[dict[str, pl.DataFrame]]:
+        """The first record of every measured unit replaced; with its place or not, what is bounded or not."""
+        fixed = _bounded(self.mechanism)
+        measured = [unit for unit in self.mechanism.designs if x[unit].height]
+        kinds = ((True, False), (False, False), (True, True), (False, True))
+        for choice in itertools.product(kinds, repeat=len(measured)):
+            y = dict(x)
+            for unit, (moves, keeps) in zip(measured, choice, strict=True):
+                schema, frame = self.mechanism.units[unit].schema, x[unit]
+                row = frame.row(0, named=True)
+                new = self._other(schema, row, self.places[1] if moves else self.places[0])
+                if keeps:
+                    new |= {name: row[name] for name in schema.names if name in fixed}
+                y[unit] = pl.concat([self._frame(schema, [new]), frame[1:]])
+            yield y
+
+    def _record(self, schema: Schema, place: str) -> dict[str, Any]:
+        """Any record; where a bound speaks of an attribute, often its first level, which is the usual one."""
+        out: dict[str, Any] = {self.mechanism.spine.levels[-1]: place}
+        for a in schema.attributes:
+            levels = a.levels or ("",)
+            usual = a.name in _bounded(self.mechanism) and next(self.words) % 4
+            out[a.name] = levels[0 if usual else next(self.words) % len(levels)]
+        return out
+
+    def _other(self, schema: Schema, row: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """A record that differs in every attribute that has two levels."""
+        out: dict[str, Any] = {self.mechanism.spine.levels[-1]: place}
+        for a in schema.attributes:
+            rest = [level for level in a.levels or () if str(level) != str(row[a.name])]
+            out[a.name] = rest[next(self.words) % len(rest)] if rest else row[a.name]
+        return out
+
+    def _frame(self, schema: Schema, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+        names = (self.mechanism.spine.levels[-1], *schema.names)
+        columns = {name: [str(row[name]) for row in rows] for name in names}
+        return pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
+
+
+def _bounded(mechanism: TopDown) -> set[str]:
+    """Attributes that a bound or a structural zero speaks of."""
+    out: set[str] = set()
+    for declared in mechanism.constraints:
+        if isinstance(declared, Facilities):
+            out.add(declared.attribute)
+        elif isinstance(declared, StructuralZero | Edit):
+            out |= set(declared.where)
+    return out
+
+
+def _allowed(job: TopDownJob, frames: Frames) -> bool:
+    """Whether a data set is one that the plan accepts: a bound or a structural zero may exclude it."""
+    try:
+        job.on(frames).prepare()
+    except StirredError:
+        return False
+    return True
+
+
+def _noise(job: TopDownJob, source: Source, draws: int) -> list[Finding]:
+    """What the plan's own draw adds to the counts, against the exact law: noise alone, whatever the data."""
+    counts = counts_by_variance(job.mechanism)
+    often = sorted(counts, key=lambda variance: -counts[variance])[:LAWS]
+    with TemporaryDirectory(prefix="stirred-audit-") as folder:
+        added = job.added_noise(source.child(0), Path(folder), often, draws)
+    return [
+        _conforming(variance, noise, source.child(1 + i), 1e-6 / len(added))
+        for i, (variance, noise) in enumerate(added.items())
+    ]
+
+
+def _conforming(variance: Fraction, noise: NDArray[np.int64], source: Source, alpha: float) -> Finding:
     reach = 1
     while gaussian_mass(variance, reach).high > Fraction(1, 10**9):
         reach *= 2
-    masses: dict[Any, Fraction] = {k: _middle(gaussian_mass(variance, k)) for k in range(-reach, reach + 1)}
-    masses["beyond"] = 1 - sum(masses.values(), Fraction(0))
-
-    def sample(_: Any, count: int, stream: Source) -> list[Any]:
-        drawn = discrete_gaussian(stream, variance, count).tolist()
-        return [k if abs(k) <= reach else "beyond" for k in drawn]
-
-    subject = f"the noise of variance parameter {float(variance):.4g}"
-    return conformity_audit(sample, None, masses, draws=draws, source=source, subject=subject)
+    law = {k: tuple(gaussian_mass(variance, k)) for k in range(-reach, reach + 1)}
+    return conformity_audit(
+        lambda data, count, stream: noise,
+        None,
+        law,
+        draws=noise.size,
+        alpha=alpha,
+        source=source,
+        subject=f"the noise of the plan's own draw, of variance parameter {float(variance):.4g}",
+    )
 
 
 def _one_count(variance: Fraction, source: Source, draws: int) -> Finding:
@@ -94,77 +224,67 @@ def _one_count(variance: Fraction, source: Source, draws: int) -> Finding:
         return len(data) + discrete_gaussian(stream, variance, count)
 
     pair = ((), (("present",),))
-    subject = "one measured count, with the least noise"
+    subject = "the sampler on one count, with the least noise"
     return statistical_audit(sample, [pair], claim, draws=draws, source=source, subject=subject)
 
 
-def topdown_neighbours(job: TopDownJob, claim: Specification, source: Source) -> Pairs:
-    """Data sets of the same universe that keep the declared bounds: what the domain allows.
+def rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames | None:
+    """Another data set of the same universe, far away: records exchange what no bound speaks of.
 
-    Attributes that a bound speaks of stay as they are at first: moves of all others keep the bounds, and
-    change the most counts. Those that demand most of the budget come first.
+    In the first unit the free attributes are dealt out anew, and the places within groups of records that
+    agree in the bounded ones. In the other measured units as many records may change as in the first, and no
+    more: theirs are the free attributes only. Columns that the plan does not name are emptied. ``None`` where
+    the plan does not accept the result, or the invariants change.
     """
-    data, mechanism = job.data(), job.mechanism
-    located = {unit: _located(frame, mechanism) for unit, frame in data.items()}
-    unit = mechanism.universes[0].unit
-    named = (*mechanism.spine.levels, *mechanism.units[unit].schema.names)
-    free = [name for name in named if name not in _bounded(mechanism)]
-    kept: Pairs = []
-    for number, columns in enumerate((free, list(named))):
-        try:
-            found = neighbours(
-                located, claim, source.child(number), 2 * PAIRS, columns=columns,
-                places=mechanism.spine.table(),
-            )  # fmt: skip
-        except NotComputable:
-            continue
-        for other, distance in found:
-            frames = {unit: frame.select(data[unit].columns) for unit, frame in other.items()}
-            if _allowed(job, frames):
-                kept.append((frames, distance))
-    kept.sort(key=lambda pair: float(mechanism.divergence(data, pair[0])) / float(pair[1]), reverse=True)
-    return kept[:PAIRS]
+    data, mechanism = dict(job.data()), job.mechanism
+    leaf, bounded = mechanism.spine.levels[-1], _bounded(mechanism)
+    out, budget = dict(data), None
+    for number, unit in enumerate(mechanism.designs):
+        frame, names = data[unit], mechanism.units[unit].schema.names
+        fixed = [name for name in names if name in bounded]
+        free = [name for name in names if name not in fixed]
+        strange = [name for name in frame.columns if name not in (*names, leaf)]
+        stream = source.child(number)
+        taken = np.arange(frame.height)
+        some = _order(frame.height, stream.child(0))[:budget]
+        taken[some] = some[_order(some.size, stream.child(1))]
+        dealt = frame.with_columns(frame[name].gather(taken) for name in free)
+        if number == 0:
+            dealt = dealt.with_columns(dealt[leaf].gather(_within(dealt, fixed, stream.child(2))))
+        emptied = dealt.with_columns(pl.lit(None, frame.schema[n]).alias(n) for n in strange)
+        trial = {**out, unit: emptied}
+        if same_universe(claim, located(data, mechanism), located(trial, mechanism)) and _allowed(job, trial):
+            out = trial
+        if number == 0:
+            changed = distance_between(claim, *(located({unit: f[unit]}, mechanism) for f in (data, out)))
+            budget = math.floor(float(changed))
+    return None if all(out[unit] is data[unit] for unit in out) else out
 
 
-def _bounded(mechanism: TopDown) -> set[str]:
-    """Attributes that a bound or a structural zero speaks of."""
-    out: set[str] = set()
-    for declared in mechanism.constraints:
-        if isinstance(declared, Facilities):
-            out.add(declared.attribute)
-        elif isinstance(declared, StructuralZero | Edit):
-            out |= set(declared.where)
+def _order(size: int, source: Source) -> NDArray[np.int64]:
+    return np.argsort(source.words(size), kind="stable")
+
+
+def _within(frame: pl.DataFrame, by: Sequence[str], source: Source) -> NDArray[np.int64]:
+    """For every row the row of its group whose place it takes."""
+    if not by:
+        return _order(frame.height, source)
+    codes = frame.select(pl.struct(by).rank("dense")).to_series().to_numpy()
+    first = np.lexsort((source.words(codes.size), codes))
+    second = np.argsort(codes, kind="stable")
+    out = np.empty(codes.size, dtype=np.int64)
+    out[second] = first
     return out
 
 
-def _located(frame: pl.DataFrame, mechanism: TopDown) -> pl.DataFrame:
-    """Records with every level of the geography, as the invariants name them."""
-    spine = mechanism.spine
-    leaf = spine.levels[-1]
-    table, leaves = spine.table(), spine.locate(frame[leaf])
-    return frame.with_columns(table[name].gather(leaves).alias(name) for name in spine.levels)
-
-
-def _allowed(job: TopDownJob, frames: Mapping[str, Any]) -> bool:
-    """Whether a data set is one that the plan accepts: a bound or a structural zero may exclude it."""
-    try:
-        job.on(frames).prepare()
-    except StirredError:
-        return False
-    return True
-
-
-def _variances(mechanism: TopDown) -> Sequence[Fraction]:
-    """The least and the largest variance that is drawn."""
-    found = {
-        variance
-        for design in mechanism.designs.values()
-        for level in range(design.spine.depth)
-        for reach in design.reaches(level)
-        for variance in design.allocation.variances(design.chain(level, reach)).values()
-    }
-    return sorted({min(found), max(found)})
-
-
-def _middle(enclosure: Any) -> Fraction:
-    return Fraction(enclosure.low + enclosure.high) / 2
+def counts_by_variance(mechanism: TopDown) -> dict[Fraction, int]:
+    """How many counts are measured with each variance parameter: public, like the plan and the map."""
+    out: dict[Fraction, int] = {}
+    for design in mechanism.designs.values():
+        for level in range(design.spine.depth):
+            reaches = design.reach[level][design.measured[level]]
+            for reach in design.reaches(level):
+                nodes = int((reaches == reach).sum())
+                for name, variance in design.allocation.variances(design.chain(level, reach)).items():
+                    out[variance] = out.get(variance, 0) + nodes * design.cells.query(name).size
+    return out

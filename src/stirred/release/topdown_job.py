@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from stirred.spec.specification import Specification
 from stirred.topdown import Invariant, Measurements, TopDown
 from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.invariants import split_count
+from stirred.topdown.measurement import noise_of
 from stirred.topdown.plan import TablePlan
 
 NOISE = "discrete Gaussian noise on every measured count, then estimation that adds no protection loss"
@@ -51,16 +53,18 @@ class TopDownJob:
         settings: TopDownPlan,
         folder: Path,
         frames: Mapping[str, Any] | None = None,
+        mechanism: TopDown | None = None,
     ) -> None:
         self.plan = plan
         self.settings = settings
         self.folder = folder
         self._frames = frames
+        self._mechanism = mechanism
 
     @cached_property
     def mechanism(self) -> TopDown:
         """The mechanism; reads the public geography."""
-        return self.settings.mechanism(self.folder, self.plan.domain)
+        return self._mechanism or self.settings.mechanism(self.folder, self.plan.domain)
 
     @cached_property
     def _prepared(self) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
@@ -70,9 +74,15 @@ class TopDownJob:
         """The confidential tables, by unit."""
         return self.settings.data(self.folder) if self._frames is None else self._frames
 
-    def on(self, data: Mapping[str, Any]) -> TopDownJob:
-        """The same job on other tables, which stay in memory."""
-        return TopDownJob(self.plan, self.settings, self.folder, data)
+    def public_files(self) -> tuple[str, ...]:
+        """The geography, where it lies beside the plan."""
+        file = self.settings.geography.file
+        return () if Path(file).is_absolute() or ".." in Path(file).parts else (file,)
+
+    def on(self, data: Mapping[str, Any], folder: Path | None = None) -> TopDownJob:
+        """The same job on other tables, which stay in memory; elsewhere, the geography is read again."""
+        same = self.mechanism if folder is None else None
+        return TopDownJob(self.plan, self.settings, folder or self.folder, data, same)
 
     def specification(self) -> Specification:
         """The guarantee: it does not depend on the data."""
@@ -136,6 +146,18 @@ class TopDownJob:
         """Measure into the folder of public measurements."""
         counts, invariants = self._prepared
         return Noisy(self.mechanism.measure(counts, source, folder / "measurements"), invariants)
+
+    def added_noise(
+        self, source: Source, folder: Path, variances: Sequence[Fraction], largest: int
+    ) -> dict[Fraction, NDArray[np.int64]]:
+        """What one draw adds to counts of some variance parameters, up to so many of each: for audits."""
+        counts, _ = self._prepared
+        drawn = self.draw(source, folder).measurements
+        out = {}
+        for variance in variances:
+            parts = (noise_of(made, counts[unit], variance) for unit, made in drawn.items())
+            out[variance] = np.concatenate([part for some in parts for part in some])[:largest]
+        return out
 
     def _finished(self, primitive: Noisy, progress: Progress | None = None) -> Release:
         return self.mechanism.finish(primitive.measurements, primitive.invariants, progress)

@@ -18,7 +18,7 @@ from stirred.spec.distribution import Distribution, Outcome
 from stirred.spec.domain import Domain, Point, require_same
 from stirred.spec.exact import INFINITY, Exact
 from stirred.spec.extended import budget_bound, least_budget, supremum
-from stirred.spec.output_premetric import Approximate, ApproximateCurve, TradeOffCurve
+from stirred.spec.output_premetric import Approximate, TradeOffCurve
 from stirred.spec.specification import Flavor, Specification
 from stirred.spec.tradeoff import TradeOff
 
@@ -117,16 +117,8 @@ def protection_loss(mechanism: FiniteMechanism, flavor: Flavor | Specification) 
 
 def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
     """Decide by enumeration whether a mechanism satisfies a specification."""
-    if isinstance(specification.output_premetric, TradeOffCurve):
-        curve = _tradeoff(specification)
-        return _satisfies_curve(
-            mechanism, specification, lambda p, q: curve.easier_than(TradeOff.between(p, q))
-        )
-    if isinstance(specification.output_premetric, ApproximateCurve):
-        measures = [(Approximate(delta=delta), epsilon) for delta, epsilon in specification.budget.curve]
-        return _satisfies_curve(
-            mechanism, specification, lambda p, q: all(d.between(p, q) <= e for d, e in measures)
-        )
+    if specification.budget.curve:
+        return _satisfies_curve(mechanism, specification, curve_test(specification))
     pairs = _pair_losses(mechanism, specification)
     violation, allowed = None, None
     for pair in pairs:
@@ -146,6 +138,15 @@ def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdi
         numerical=not specification.output_premetric.properties.exact,
         warnings=_warnings(pairs),
     )
+
+
+def curve_test(specification: Specification) -> Callable[[Distribution, Distribution], bool]:
+    """Whether two laws keep the curve that a specification has for a budget."""
+    if isinstance(specification.output_premetric, TradeOffCurve):
+        curve = _tradeoff(specification)
+        return lambda p, q: curve.easier_than(TradeOff.between(p, q))
+    measures = [(Approximate(delta=delta), epsilon) for delta, epsilon in specification.budget.curve]
+    return lambda p, q: all(d.between(p, q) <= e for d, e in measures)
 
 
 def exceeds(divergence: Exact, bound: Exact, specification: Specification) -> bool:

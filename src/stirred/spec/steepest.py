@@ -40,7 +40,9 @@ class Steepest:
 
 
 def steepest(laws: Sequence[Law], distances: NDArray[np.int64], values: Sequence[Exact]) -> Steepest:
-    """The largest ln[P_x(z) / P_y(z)] / d(x, y) over pairs at finite distance, and outcomes z.
+    """The largest |ln[P_x(z) / P_y(z)]| / d(x, y) over pairs at finite distance, and outcomes z.
+
+    D_Mult is symmetric: a pair whose two distances differ is held to the smaller one.
 
     Parameters
     ----------
@@ -52,6 +54,8 @@ def steepest(laws: Sequence[Law], distances: NDArray[np.int64], values: Sequence
         The distances that occur.
     """
     laws = [{z: chance for z, chance in law.items() if chance} for law in laws]
+    rank = np.array([*(sum(v < w for v in values) for w in values), len(values)])[distances]
+    distances = np.where(rank <= rank.T, distances, distances.T)
     compared = distances >= 0
     np.fill_diagonal(compared, False)
     apart = _apart(laws, compared, distances, values)

@@ -97,7 +97,10 @@ def _power(base: Fraction, exponent: int) -> Fraction:
 
 
 def lower_bound(largest_stratum: int, rate: object) -> Exact:
-    """Theorem 3: in some universe the loss is at least this, whatever the analysis."""
+    """Theorem 3: in some universe the loss is at least this, whatever the analysis.
+
+    Strata of two and three records are decided: there Theorem B is exact where all records differ.
+    """
     p = as_fraction(rate)
     if largest_stratum < 2:
         return ZERO
@@ -105,8 +108,8 @@ def lower_bound(largest_stratum: int, rate: object) -> Exact:
         return INFINITY
     odds = Exact.log(p / (1 - p))
     bounds = [odds]
-    if largest_stratum == 2:
-        bounds.append(-odds)
+    if largest_stratum <= 3:
+        bounds.append(tighter_loss(largest_stratum, p))
     if largest_stratum >= 4:
         bounds.append(Exact.log(derangement_ratio(largest_stratum, up=False), 2) - odds)
     return max(ZERO, *bounds)

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,24 @@ def measure(
     if folder is not None:
         return Measurements.read(design, folder)
     return Measurements(design, lambda level, number: kept[level, number], publishable=source.publishable)
+
+
+def noise_of(
+    measurements: Measurements, levels: Sequence[Histogram], variance: Fraction
+) -> Iterator[NDArray[np.int64]]:
+    """Measured minus true, of every count with this variance parameter: confidential only in the truth."""
+    design = measurements.design
+    for level in range(design.spine.depth):
+        for chunk in measurements.level(level):
+            nodes = design.measured[level][chunk.start : chunk.stop]
+            table = levels[level].dense(int(nodes[0]), int(nodes[-1]) + 1)[nodes - int(nodes[0])]
+            for reach in np.unique(design.reach[level][nodes]):
+                rows = np.flatnonzero(design.reach[level][nodes] == reach)
+                chain = design.chain(level, int(reach))
+                for name, own in design.allocation.variances(chain).items():
+                    if own == variance:
+                        true = design.cells.query(name).answer(table[rows])
+                        yield (chunk.values[name][rows].astype(np.int64) - true).reshape(-1)
 
 
 def _in_order(pool: ThreadPoolExecutor, task: Callable[[int], Chunk], count: int) -> Iterator[Chunk]:
