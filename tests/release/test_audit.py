@@ -415,3 +415,25 @@ def test_a_terminated_audit_removes_what_it_drew(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(path)], env=environment, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert list(place.iterdir()) == []
+
+
+def test_a_geography_beside_the_folder_of_the_plan_is_found_by_the_replay(tmp_path: Path) -> None:
+    path = tiny_county(tmp_path / "plan")
+    (path.parent / "blocks.parquet").rename(tmp_path / "blocks.parquet")
+    text = path.read_text(encoding="utf-8").replace("blocks.parquet", "../blocks.parquet")
+    path.write_text(text, encoding="utf-8")
+    record = _audited(path)
+    assert record.clean and record.findings[-1].verdict is Verdict.NOT_REFUTED
+
+
+def test_a_budget_that_the_ledger_refuses_is_refused_before_the_audit(tmp_path: Path) -> None:
+    path = village(tmp_path)
+    ledger = Ledger.open(opened_ledger(tmp_path / "ledger.db", path))
+    run_release(path, tmp_path / "first", ledger)
+    path.write_text(path.read_text(encoding="utf-8") + "description: again\n", encoding="utf-8")
+
+    def audit() -> AuditRecord:
+        raise AssertionError("the audit must not run")
+
+    with pytest.raises(Refusal):
+        run_release(path, tmp_path / "second", ledger, audit=audit)

@@ -76,6 +76,8 @@ def conformity_audit(
     draw = sampler_of(sample)
     try:
         raw = draw(data, draws, source)
+    except (OSError, MemoryError):
+        raise
     except Exception as error:  # what a sampler raises is an outcome, and the law may know it
         return _raised(type(error).__name__, masses, data, subject)
     counts = _tally(outputs_of(raw, draws))

@@ -167,11 +167,25 @@ def divergence_audit(
     """
     require_capability(mechanism, "divergence")
     require_auditable(claim)
+    if not pairs:
+        raise InputError(
+            "there is no pair to audit on",
+            field="pairs",
+            expected="at least one pair of data sets of one universe",
+            hint="Make neighbours with stirred.audit.neighbours.",
+        )
+    properties = claim.output_premetric.properties
+    compared = 0
     worst, within = ZERO, ZERO
     attained = False
     for x, y in pairs:
         seen = view(x), view(y)
         distance, allowed = compared_distance(claim, *seen, companions), allowed_loss(claim, seen)
+        if properties.symmetric:
+            distance = min(distance, distance_between(claim, seen[1], seen[0], companions))
+        if not properties.linear_group and distance > ONE:
+            continue
+        compared += 1
         loss = least_budget(mechanism.divergence(x, y), distance)
         attained = attained or loss == allowed
         if loss > allowed:
@@ -183,8 +197,12 @@ def divergence_audit(
             return Finding("exact", subject, Verdict.VIOLATED, sentence, loss, allowed, certificate)
         if loss >= worst:
             worst, within = loss, allowed
-    details = {"pairs": len(pairs), "attained": attained}
-    sentence = f"the exact loss of {len(pairs)} pairs is at most {shown(worst)}, within {shown(within)}"
+    if not compared:
+        sentence = "none of the given pairs are neighbours, and the claim speaks of neighbours only"
+        return Finding("exact", subject, Verdict.VACUOUS, sentence)
+    details = {"pairs": compared, "attained": attained}
+    some = "1 pair" if compared == 1 else f"{compared} pairs"
+    sentence = f"the exact loss of {some} is at most {shown(worst)}, within {shown(within)}"
     return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, worst, within, details=details)
 
 

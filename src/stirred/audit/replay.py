@@ -77,8 +77,7 @@ def replay_audit(
         again = tape.again()
         second = _outcome(run, other, again)
         if isinstance(first, Raised) and first == second:
-            sentence = f"the run raises {first.error} on both data sets: there is nothing to compare"
-            return Finding("replay", subject, Verdict.NOT_APPLICABLE, sentence)
+            continue
         budget = allowed_loss(claim, (view(x), view(other))) if claim.budget.amounts else None
         found = (
             _different_errors(first, second)
@@ -89,11 +88,14 @@ def replay_audit(
         )
         if found:
             return _violated(found, (x, other), distance, budget, subject, details)
-    spent = f", and {len(tape.calls)} primitives stay within their sensitivity and the budget"
+    if isinstance(first, Raised):
+        sentence = f"the run raises {first.error} on every data set: there is nothing to compare"
+        return Finding("replay", subject, Verdict.NOT_APPLICABLE, sentence)
+    spent = f", and {_count(len(tape.calls), 'primitive')} kept to the declared sensitivity and to the budget"
     costed = any(not call.cost.is_zero for call in tape.calls)
     sentence = (
-        f"replayed on {len(others)} other data {'set' if len(others) == 1 else 'sets'} of the universe, "
-        f"{len(first)} artefacts are byte-identical{spent if costed else ''}"
+        f"replayed on {_count(len(others), 'other data set')} of the universe, every artefact "
+        f"({len(first)}) is byte-identical{spent if costed else ''}"
     )
     return Finding("replay", subject, Verdict.NOT_REFUTED, sentence, details=details)
 
@@ -257,6 +259,10 @@ def _square(value: Exact) -> Fraction:
     square = value.square
     assert square is not None
     return square
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _bytes(artefact: Any) -> bytes:

@@ -239,6 +239,8 @@ def _drawn(draw: Sample, data: Any, plan: _Plan, source: Source) -> tuple[list[O
     for phase, count in enumerate((plan.selected, plan.tested)):
         try:
             raw = draw(data, count, source.child(phase))
+        except (OSError, MemoryError):
+            raise
         except Exception as error:  # what a mechanism raises is an output that an adversary sees
             return [], type(error).__name__
         batches.append(outputs_of(raw, count))
@@ -272,6 +274,8 @@ def _raising(draw: Sample, data: Any, name: str, source: Source) -> tuple[int, i
     for number in range(CALLS):
         try:
             draw(data, 1, source.child(number))
+        except (OSError, MemoryError):
+            raise
         except Exception as error:  # counted, not handled
             raised += type(error).__name__ == name
     return raised, CALLS

@@ -194,12 +194,14 @@ def _replayed(
     data = job.data()
     changed = [other for other in others if not distance_between(claim, view(data), view(other)).is_zero]
     if not changed:
+        verdict = Verdict.VACUOUS if others else Verdict.NOT_APPLICABLE
         sentence = "no other data set of the universe was found: there is nothing to replay on"
-        return Finding("replay", subject, Verdict.VACUOUS, sentence)
+        return Finding("replay", subject, verdict, sentence)
     with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
-        kept, bare = Path(folder) / "drawn", Path(folder) / "plan"
+        # Deep enough for paths of the plan that lead out of its folder.
+        kept, bare = Path(folder) / "drawn", Path(folder).joinpath(*["plan"] * 16)
         kept.mkdir()
-        bare.mkdir()
+        bare.mkdir(parents=True)
         for name in job.public_files():
             (bare / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(job.folder / name, bare / name)

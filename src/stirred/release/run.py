@@ -107,6 +107,10 @@ def run_release(
     require_claim(plan, specification)
     job.prepare()
     _require_writable(output)
+    if ledger is not None and source.publishable and known is None:
+        refusal = ledger.preview(plan.dataset.name, specification, period=plan.dataset.period).refusal
+        if refusal is not None:
+            raise refusal
     audited = audit() if callable(audit) else audit
     _require_clean(plan, specification, audited)
     if not source.publishable or ledger is None:

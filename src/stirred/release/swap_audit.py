@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +27,7 @@ from stirred.swap.enumeration import margin_patterns, pattern_records, universe
 from stirred.swap.loss import lower_bound
 
 SMALL = 4
-TOY = 8
+TOY = 32
 FEWEST_DRAWS, MOST_DRAWS = 500, 5000
 SURE = 1e-9
 PERSON = "person_"
@@ -190,16 +190,32 @@ def _toy(job: SwapJob) -> Records | None:
     def values(name: str) -> Sequence[Any]:
         return listed.get(name) or tuple(n if types[name].is_integer() else str(n) for n in range(TOY))
 
-    size = min(TOY, *(max(len(values(name)) for name in names) for names in (hold, s.swap)))
+    places, size = _different(s.swap, values, nested=bool(s.nesting))
+    held, kinds = _different(hold, values, nested=False)
+    size = min(size, kinds)
     if size < 2:
         return None
     columns: dict[str, list[Any]] = {name: [values(name)[0]] * size for name in types}
-    for name in (*hold, *s.swap):
-        columns[name] = [values(name)[i % len(values(name))] for i in range(size)]
+    columns |= {name: column[:size] for name, column in (places | held).items()}
     if s.id is not None:
         columns[s.id] = [str(n) for n in range(size)]
     tables = [pl.DataFrame({name: columns[name] for name in frame.columns}) for frame in frames]
     return Records(tables[0], tables[1] if len(tables) == 2 else None, data.id)
+
+
+def _different(
+    names: Sequence[str], values: Callable[[str], Sequence[Any]], *, nested: bool
+) -> tuple[dict[str, list[Any]], int]:
+    """Columns whose rows all differ, and how many rows; nested columns count together, others in turn."""
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    levels = [values(name) for name in names]
+    size = max(map(len, levels), default=0) if nested else math.prod(map(len, levels)) if names else 0
+    for i in range(min(size, TOY)):
+        rest = i
+        for name, known in zip(names, levels, strict=True):
+            columns[name].append(known[(i if nested else rest) % len(known)])
+            rest //= len(known)
+    return columns, min(size, TOY)
 
 
 def rearranged(job: SwapJob, source: Source) -> Records:

@@ -75,9 +75,9 @@ class TopDownJob:
         return self.settings.data(self.folder) if self._frames is None else self._frames
 
     def public_files(self) -> tuple[str, ...]:
-        """The geography, where it lies beside the plan."""
+        """The geography, unless its path does not depend on the folder."""
         file = self.settings.geography.file
-        return () if Path(file).is_absolute() or ".." in Path(file).parts else (file,)
+        return () if Path(file).is_absolute() else (file,)
 
     def on(self, data: Mapping[str, Any], folder: Path | None = None) -> TopDownJob:
         """The same job on other tables, which stay in memory; elsewhere, the geography is read again."""
