@@ -9,39 +9,26 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 import signal
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from stirred import __version__
-from stirred.audit import (
-    Finding,
-    Tape,
-    Verdict,
-    artefacts_of,
-    distance_between,
-    replay_audit,
-    require_auditable,
-)
+from stirred.audit import Finding, Verdict, require_auditable
 from stirred.errors import Refusal
 from stirred.noise import Source, TestSource
-from stirred.release.checklist import Passage
-from stirred.release.job import Job, job_of
+from stirred.release.job import job_of
 from stirred.release.plan import Plan, SwapPlan
-from stirred.release.registry import record_of as registry_record
+from stirred.release.replay import replayed
 from stirred.spec.exact import Exact
 from stirred.spec.specification import Specification
 
 DRAWS = 100_000
-REPLAYS = 3
 
 
 @dataclass(frozen=True)
@@ -158,67 +145,12 @@ def audit_plan(
 
 
 def _findings(plan: Plan, job: Any, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
-    streams = [source.child(2, number) for number in range(REPLAYS)]
-    if isinstance(plan.mechanism, SwapPlan):
-        from stirred.release import swap_audit
+    from stirred.release import swap_audit, topdown_audit
 
-        own = swap_audit.audit_swapping(job, claim, source.child(1), draws)
-        others: list[Any] = [swap_audit.rearranged(job, stream) for stream in streams]
-        view: Callable[[Any], Any] = lambda records: swap_audit.with_persons(records, claim)  # noqa: E731
-        companions: tuple[str, ...] = ()
-    else:
-        from stirred.release import topdown_audit
-
-        own = topdown_audit.audit_topdown(job, claim, source.child(1), draws)
-        found = [topdown_audit.rearranged(job, claim, stream) for stream in streams]
-        others = [other for other in found if other is not None]
-        view = lambda frames: topdown_audit.located(frames, job.mechanism)  # noqa: E731
-        companions = topdown_audit.companions_of(job.mechanism)
-    return (*own, _replayed(plan, job, claim, others, view, companions, source.child(3)))
-
-
-def _replayed(
-    plan: Plan,
-    job: Job,
-    claim: Specification,
-    others: list[Any],
-    view: Callable[[Any], Any],
-    companions: tuple[str, ...],
-    source: Source,
-) -> Finding:
-    """Publish one draw from the data and again from others of the universe, and compare every file.
-
-    The other runs find the public files of the plan in their folder, and no confidential one.
-    """
-    subject = "what is published from the draw"
-    data = job.data()
-    changed = [other for other in others if not distance_between(claim, view(data), view(other)).is_zero]
-    if not changed:
-        verdict = Verdict.VACUOUS if others else Verdict.NOT_APPLICABLE
-        sentence = "no other data set of the universe was found: there is nothing to replay on"
-        return Finding("replay", subject, verdict, sentence)
-    with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
-        # Deep enough for paths of the plan that lead out of its folder.
-        kept, bare = Path(folder) / "drawn", Path(folder).joinpath(*["plan"] * 16)
-        kept.mkdir()
-        bare.mkdir(parents=True)
-        for name in job.public_files():
-            (bare / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(job.folder / name, bare / name)
-
-        def run(frames: Any, tape: Tape) -> dict[str, Any]:
-            own = job if frames is data else job.on(frames, bare)
-            own.prepare()
-            drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
-            public = Path(tempfile.mkdtemp(dir=folder)) / "public"
-            shutil.copytree(kept, public)
-            _publish(plan, own, drawn, public)
-            return artefacts_of(public)
-
-        return replay_audit(
-            run, data, changed[0], claim, source,
-            more=changed[1:], view=view, companions=companions, subject=subject,
-        )  # fmt: skip
+    room: Any = swap_audit if isinstance(plan.mechanism, SwapPlan) else topdown_audit
+    own = room.audits(job, claim, source.child(1), draws)
+    members = room.members(job, claim, source.child(2))
+    return (*own, replayed(plan, job, claim, members, source.child(3)))
 
 
 @contextmanager
@@ -236,16 +168,3 @@ def _removed_when_terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _publish(plan: Plan, job: Job, drawn: Any, folder: Path) -> None:
-    """Everything public that a release writes, from the draw."""
-    from stirred.release.run import record_of, write_documents
-
-    published = job.publish(drawn, folder)
-    specification = job.specification()
-    record = record_of(plan, job.facts(), specification, Passage(), published)
-    write_documents(replace(record, made_on=""), folder)
-    if plan.registry is not None:
-        text = registry_record(specification, plan.registry, delta=Fraction(plan.delta)).to_yaml()
-        (folder / "registry.yaml").write_text(text, encoding="utf-8")

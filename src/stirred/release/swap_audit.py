@@ -17,6 +17,7 @@ from stirred.audit.census import frechet
 from stirred.audit.conformity import conformity_audit
 from stirred.audit.statistical import statistical_audit
 from stirred.noise import Source
+from stirred.release.replay import REPLAYS, Members
 from stirred.release.swap_job import SwapJob
 from stirred.spec.budget import shown
 from stirred.spec.exact import Exact
@@ -34,7 +35,7 @@ PERSON = "person_"
 UNBOUNDED = 1 << 62
 
 
-def audit_swapping(job: SwapJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
+def audits(job: SwapJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
     """Every audit of the swap itself."""
     twin = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss=job.settings.loss)
     sharp = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss="tighter")
@@ -218,7 +219,13 @@ def _different(
     return columns, min(size, TOY)
 
 
-def rearranged(job: SwapJob, source: Source) -> Records:
+def members(job: SwapJob, claim: Specification, source: Source) -> Members:
+    """Other data sets of the universe."""
+    others = [_rearranged(job, source.child(number)) for number in range(REPLAYS)]
+    return Members(others, lambda records: with_persons(records, claim))
+
+
+def _rearranged(job: SwapJob, source: Source) -> Records:
     """Another data set of the same universe, far away: places are dealt out anew within every stratum.
 
     Identifiers are new and the order of the records is another; columns that the plan does not name are

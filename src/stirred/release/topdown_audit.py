@@ -19,6 +19,7 @@ from stirred.audit.conformity import conformity_audit
 from stirred.audit.statistical import statistical_audit
 from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
+from stirred.release.replay import REPLAYS, Members
 from stirred.release.topdown_job import TopDownJob
 from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
@@ -36,7 +37,7 @@ LAWS = 3
 Frames = Mapping[str, pl.DataFrame]
 
 
-def audit_topdown(job: TopDownJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
+def audits(job: TopDownJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
     """Every audit of the measurements."""
     least = min(counts_by_variance(job.mechanism))
     return [
@@ -228,7 +229,17 @@ def _one_count(variance: Fraction, source: Source, draws: int) -> Finding:
     return statistical_audit(sample, [pair], claim, draws=draws, source=source, subject=subject)
 
 
-def rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames | None:
+def members(job: TopDownJob, claim: Specification, source: Source) -> Members:
+    """Other data sets of the universe, as many as are found."""
+    found = [_rearranged(job, claim, source.child(number)) for number in range(REPLAYS)]
+    return Members(
+        [other for other in found if other is not None],
+        lambda frames: located(frames, job.mechanism),
+        companions_of(job.mechanism),
+    )
+
+
+def _rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames | None:
     """Another data set of the same universe, far away: records exchange what no bound speaks of.
 
     In the first unit the free attributes are dealt out anew, and the places within groups of records that
