@@ -3,6 +3,17 @@
 ``guarantee`` uses the data only through their declared invariants: it is the same for every data set of a
 universe, and runs before anything is spent. ``products`` may be published; ``diagnostics`` compare with
 the confidential truth and never leave the building; the two never meet.
+
+What a mechanism can do besides, audits ask for by name:
+
+| capability                        | what it gives                                                        |
+| --------------------------------- | -------------------------------------------------------------------- |
+| outcomes(data)                    | every product with its exact probability, for small data             |
+| sample(data, count, random)       | independent products, named as ``outcomes`` names them, by the code  |
+|                                   | that releases use                                                    |
+| measure(data, random),            | the noisy measurements, and all that is made from them and the       |
+| finish(measurements, invariants)  | invariants alone                                                     |
+| divergence(data, other)           | the exact divergence of the output laws of two data sets             |
 """
 
 from __future__ import annotations
