@@ -29,6 +29,7 @@ from stirred.release.swap_job import SwapJob, Swapped
 from stirred.release.topdown_job import TopDownJob
 from stirred.release.verify import verify_release
 from stirred.spec import Budget
+from stirred.spec.exact import Exact
 from stirred.topdown import measurement
 
 PLANS = {"swap": village, "topdown": tiny_county}
@@ -360,7 +361,11 @@ def test_a_stratum_of_three_that_claims_half_is_caught(tmp_path: Path) -> None:
         {"id": list("abc"), "size": [1] * 3, "tenure": list("xyz"), "place": list("uvw")}
     ).write_parquet(tmp_path / "households.parquet")
     path.write_text(path.read_text(encoding="utf-8").replace("rate: 1/2", "rate: 1/20"), encoding="utf-8")
-    assert _refuted(_audited(_claiming(path, "2.165"))) == ["exact"]
+    record = _audited(_claiming(path, "2.165"))
+    assert _refuted(record) == ["exact"]
+    (found,) = [finding for finding in record.findings if finding.violated]
+    # All three move in a cycle, or none: the ratio is 2 (19)^3 at distance three.
+    assert found.measured == Exact.log(2 * 19**3) / 3 and found.certificate.distance == Exact.of(3)
 
 
 def test_an_audit_of_another_claim_is_not_published_with_the_release(tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def _at_full_size(job: SwapJob, claim: Specification) -> Finding:
     )
     event = "the output in which the most, or the fewest, records have moved"
     pair = ("records that all differ", "some of them exchanged")
-    certificate = Certificate(pair, Exact.of(2), loss, claimed, event)
+    cycle = Exact.log(2) / 3 - Exact.log(job.rate / (1 - job.rate))
+    distance = 3 if different == 3 and loss == cycle else 2
+    certificate = Certificate(pair, Exact.of(distance), loss, claimed, event)
     return Finding("exact", subject, Verdict.VIOLATED, sentence, loss, claimed, certificate, details)
 
 
