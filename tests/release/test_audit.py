@@ -442,3 +442,28 @@ def test_a_budget_that_the_ledger_refuses_is_refused_before_the_audit(tmp_path: 
 
     with pytest.raises(Refusal):
         run_release(path, tmp_path / "second", ledger, audit=audit)
+
+
+def test_a_plan_that_was_released_during_its_audit_is_not_paid_for_twice(tmp_path: Path) -> None:
+    path = village(tmp_path)
+    book = opened_ledger(tmp_path / "ledger.db", path)
+    record = _audited(path)
+
+    def audit() -> AuditRecord:
+        run_release(path, tmp_path / "other", Ledger.open(book), audit=record)
+        return record
+
+    with pytest.raises(Refusal, match="released already"):
+        run_release(path, tmp_path / "mine", Ledger.open(book), audit=audit)
+    assert len(Ledger.open(book).statement("village").spends) == 1
+    assert not (tmp_path / "mine").exists()
+
+
+def test_the_ledger_itself_refuses_a_plan_that_was_released(tmp_path: Path) -> None:
+    path = village(tmp_path)
+    ledger = Ledger.open(opened_ledger(tmp_path / "ledger.db", path))
+    made = run_release(path, tmp_path / "out", ledger)
+    plan = Plan.load(path)
+    with pytest.raises(Refusal, match="released already"):
+        ledger.spend("village", made.specification, plan.digest, by="Ben", once=True)
+    assert len(ledger.statement("village").spends) == 1

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError, StirredError
+from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import verification
 from stirred.ledger.account import Spend
 from stirred.ledger.allocation import Division
@@ -148,6 +148,7 @@ class Ledger:
         seed: str | None = None,
         sample: Sample | None = None,
         group: Group | None = None,
+        once: bool = False,
     ) -> Spend:
         """Pay for a release, before it is made.
 
@@ -173,9 +174,22 @@ class Ledger:
             A secret sample, if the specification is the guarantee given that sample.
         group
             How many units of the release one unit of the ceiling can be.
+        once
+            Refuse a plan that has been released already, by whichever process and however lately.
         """
         event = self._event(dataset, specification, plan_digest, analyst, period, fresh, seed, sample, group)
-        entry = self._record(event, by)
+
+        def decided(books: Books) -> Event:
+            if once and any(spend.plan == plan_digest for spend in books.account(dataset).spends.values()):
+                raise Refusal(
+                    "this plan has been released already, or is being released",
+                    field="plan",
+                    expected="a plan that was not run before",
+                    hint="A second release of the same data costs again: write a new plan for it.",
+                )
+            return event
+
+        entry = self._record(decided, by)
         return self._books.account(dataset).spend(entry.sequence)
 
     def preview(

@@ -120,6 +120,10 @@ def run_release(
             )
             work.folder.rename(output)
         return Made(output, specification, False, False, manifest)
+    # Auditing takes time: another process may have released the plan meanwhile.
+    known = _known(plan, ledger)
+    if known is not None and known.manifest is not None:
+        return _recovered(output, known)
     spend = _paid(plan, specification, passage, ledger, known)
     for attempt in range(1, spend.attempt):
         shutil.rmtree(_part(output, spend, attempt), ignore_errors=True)
@@ -194,7 +198,7 @@ def _paid(
         ledger.override(name, steps, passage.override.reason, by=passage.override.by)
     if known is not None:
         return ledger.resume(name, plan.digest, by=plan.curator)
-    return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period)
+    return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period, once=True)
 
 
 def _recovered(output: Path, spend: Spend) -> Made:
