@@ -8,27 +8,30 @@ from collections.abc import Iterable, Iterator
 
 from stirred.ledger import Storage, Transaction
 from stirred.ledger.chain import Row
+from stirred.ledger.seal import Seal
 
 
 class MemoryStorage(Storage):
     def __init__(self) -> None:
         self.kept: list[Row] = []
         self.people: dict[int, set[bytes]] = {}
+        self.seals: list[Seal] = []
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        work = _Work(list(self.kept), {spend: set(tags) for spend, tags in self.people.items()})
+        people = {spend: set(tags) for spend, tags in self.people.items()}
+        work = _Work(list(self.kept), people, list(self.seals))
         yield work
-        self.kept, self.people = work.kept, work.people
+        self.kept, self.people, self.seals = work.kept, work.people, work.seals
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        yield _Work(self.kept, self.people)
+        yield _Work(self.kept, self.people, self.seals)
 
 
 class _Work(Transaction):
-    def __init__(self, kept: list[Row], people: dict[int, set[bytes]]) -> None:
-        self.kept, self.people = kept, people
+    def __init__(self, kept: list[Row], people: dict[int, set[bytes]], seals: list[Seal]) -> None:
+        self.kept, self.people, self.seals = kept, people, seals
 
     def rows(self, after: int = -1) -> Iterator[Row]:
         return iter([row for row in self.kept if row.sequence > after])
@@ -49,6 +52,12 @@ class _Work(Transaction):
     def crowd(self, limit: int) -> int:
         counts = Counter(tag for tags in self.people.values() for tag in tags)
         return sum(count > limit for count in counts.values())
+
+    def keep_sealed(self, seal: Seal) -> None:
+        self.seals.append(seal)
+
+    def sealed(self) -> Iterator[Seal]:
+        return iter(sorted(self.seals))
 
     def faults(self) -> tuple[str, ...]:
         return ()

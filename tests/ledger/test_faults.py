@@ -292,7 +292,9 @@ def test_a_ledger_is_never_overwritten(tmp_path: Path) -> None:
         Ledger.create(tmp_path / "ledger.db" / "inside.db", owner="Ada")
 
 
-@pytest.mark.parametrize(("version", "error"), [(0, InputError), (2, NewerSchema), (99, NewerSchema)])
+@pytest.mark.parametrize(
+    ("version", "error"), [(0, InputError), (1, InputError), (3, NewerSchema), (99, NewerSchema)]
+)
 def test_another_schema_is_refused_with_both_versions(
     tmp_path: Path, version: int, error: type[StirredError]
 ) -> None:
@@ -300,7 +302,7 @@ def test_another_schema_is_refused_with_both_versions(
     connection = sqlite3.connect(tmp_path / "ledger.db")
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(error, match=f"schema version {version}; this stirred writes 1"):
+    with pytest.raises(error, match=f"schema version {version}; this stirred writes 2"):
         Ledger.open(tmp_path / "ledger.db")
 
 

@@ -12,7 +12,7 @@ from ledger.common import make, plan, pure
 
 from stirred.errors import InputError
 from stirred.ledger import Ledger
-from stirred.ledger.participation import Key, KeyFile
+from stirred.ledger.key import Key, KeyFile
 
 
 def test_the_alarm_counts_persons_in_too_many_releases(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from ledger.common import MANIFEST, desk, make, plan, pure
 from ledger.memory import MemoryStorage
 
 from stirred.errors import InputError, NewerSchema
-from stirred.ledger import Head, Ledger, OverBudget, TamperedLedger
+from stirred.ledger import Head, Ledger, OverBudget, SqliteStorage, TamperedLedger
+from stirred.ledger.anchor import HeadFile
 from stirred.ledger.chain import NOTHING, Row, follow
 from stirred.ledger.verification import verify
 
@@ -143,7 +144,7 @@ def test_a_body_that_says_the_same_in_other_bytes_is_found(ledger: Ledger, tmp_p
     rows[-1] = Row(rows[-1].sequence, text, hashlib.sha256(text.encode()).hexdigest())
     plant(tmp_path, rows)
     (tmp_path / "ledger.db.head").unlink()
-    assert found(Ledger.open(tmp_path / "ledger.db")) == {(9, "edited")}
+    assert found(Ledger.open(tmp_path / "ledger.db")) == {(9, "edited"), (None, "anchor")}
 
 
 def test_a_history_that_was_rewritten_with_fresh_hashes_is_found_by_an_anchor(
@@ -158,7 +159,7 @@ def test_a_history_that_was_rewritten_with_fresh_hashes_is_found_by_an_anchor(
     refuses(ledger, tmp_path)
     (tmp_path / "ledger.db.head").unlink()
     unanchored = Ledger.open(tmp_path / "ledger.db").verify()
-    assert unanchored.ok, "without an anchor this is a true ledger of another history: nobody can tell"
+    assert [finding.kind for finding in unanchored.findings] == ["anchor"], "nobody can tell more than that"
     assert any("would not be noticed" in note for note in unanchored.notes)
     assert found(ledger, anchor) == {(9, "rewritten")}
 
@@ -171,7 +172,7 @@ def test_a_forged_overspend_is_found_even_with_fresh_hashes_and_no_anchor(
 
     plant(tmp_path, forge(stored(ledger), 8, dearer))
     (tmp_path / "ledger.db.head").unlink()
-    fault = Ledger.open(tmp_path / "ledger.db").verify().findings[0]
+    fault = Ledger.open(tmp_path / "ledger.db").verify().findings[1]
     assert (fault.event, fault.kind) == (8, "unlawful")
     assert "difference ε = 1/4" in fault.message
 
@@ -193,16 +194,75 @@ def test_a_cut_tail_is_found_by_the_head_file(ledger: Ledger, tmp_path: Path, ke
         book.head()
 
 
-def test_a_cut_tail_is_found_by_an_anchor_and_by_nothing_else(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_cut_tail_without_a_head_file_opens_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    """The head file was removed with the tail: on the cut ledger nothing is read, spent or exported."""
     anchor = Head.parse(ledger.export("head").strip())
     attack(tmp_path, "DELETE FROM event WHERE sequence > 6")
     (tmp_path / "ledger.db.head").unlink()
     book = Ledger.open(tmp_path / "ledger.db")
-    blind = book.verify()
-    assert blind.ok
-    assert any("cut from the end" in note for note in blind.notes)
+    for act in (
+        book.head,
+        book.export,
+        lambda: book.remaining("a"),
+        lambda: book.statement("a"),
+        lambda: book.spend("a", pure("0.1"), plan(), by="Ben"),
+        lambda: book.open_dataset("new", pure(1), by="Ada"),
+    ):
+        with pytest.raises(TamperedLedger, match=r"the head file ledger\.db\.head is missing"):
+            act()
+    assert not (tmp_path / "ledger.db.head").exists(), "nothing writes it anew on the way"
+    assert found(book) == {(None, "anchor")}
     assert found(book, anchor) == {(7, "cut")}
     assert "events 7 to 9" in book.verify(anchor).findings[0].message
+    with pytest.raises(TamperedLedger, match="event 9 is missing"):
+        book.restore_head(anchor)
+
+
+def test_a_lost_head_file_is_restored_from_a_head_that_was_kept(ledger: Ledger, tmp_path: Path) -> None:
+    kept = ledger.head()
+    with pytest.raises(InputError, match="the head file is there"):
+        ledger.restore_head(kept)
+    (tmp_path / "ledger.db.head").unlink()
+    book = Ledger.open(tmp_path / "ledger.db")
+    with pytest.raises(TamperedLedger):
+        book.restore_head(Head(kept.sequence, "0" * 64))
+    book.restore_head(kept)
+    book.spend("a", pure("0.1"), plan(), by="Ben")
+    assert book.verify().ok
+
+
+def test_a_ledger_behind_a_link_keeps_its_head_and_its_key(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(tmp_path / "ledger.db")
+    book = Ledger.open(link)
+    book.spend("a", pure("0.1"), plan(), by="Ben")
+    assert [p.name for p in (tmp_path / "elsewhere").iterdir()] == ["link.db"]
+    attack(tmp_path, "DELETE FROM event WHERE sequence > 6")
+    with pytest.raises(TamperedLedger, match="the head file knows it"):
+        Ledger.open(link).head()
+    assert found(Ledger.open(link)) == {(7, "cut")}
+
+
+def test_a_ledger_behind_a_hard_link_has_no_head_and_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "ledger.db"
+    link.hardlink_to(tmp_path / "ledger.db")
+    with pytest.raises(TamperedLedger, match="head file"):
+        Ledger.open(link).remaining("a")
+
+
+def test_a_ledger_whose_making_was_interrupted_is_made_and_an_emptied_one_is_not(tmp_path: Path) -> None:
+    """The head file is there before the first event: a missing one is never innocent."""
+    place = tmp_path / "ledger.db"
+    SqliteStorage.create(place)
+    HeadFile(tmp_path / "ledger.db.head").begin()
+    assert Ledger.create(place, owner="Ada").head().sequence == 0
+    attack(tmp_path, "DELETE FROM event")
+    with pytest.raises(TamperedLedger):
+        Ledger.create(place, owner="Eve")
+    with pytest.raises(TamperedLedger):
+        Ledger.open(place).datasets()
 
 
 def test_an_older_copy_put_back_is_refused(ledger: Ledger, tmp_path: Path) -> None:

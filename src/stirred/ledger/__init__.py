@@ -12,13 +12,16 @@ from stirred.ledger.events import Group, Sample
 from stirred.ledger.ledger import Ledger
 from stirred.ledger.participation import Participation
 from stirred.ledger.refusals import (
+    Elsewhere,
     IncomparableFlavor,
     LedgerBusy,
     NotOpen,
     NotPermitted,
     OverBudget,
+    SameData,
     TamperedLedger,
 )
+from stirred.ledger.seal import Drawing
 from stirred.ledger.sqlite import SqliteStorage
 from stirred.ledger.statement import Preview, Statement
 from stirred.ledger.storage import Storage, Transaction
@@ -26,6 +29,8 @@ from stirred.ledger.verification import Verification
 
 __all__ = [
     "Accurate",
+    "Drawing",
+    "Elsewhere",
     "Entry",
     "Equal",
     "Finding",
@@ -39,6 +44,7 @@ __all__ = [
     "OverBudget",
     "Participation",
     "Preview",
+    "SameData",
     "Sample",
     "Spend",
     "SqliteStorage",

@@ -26,7 +26,8 @@ from stirred.spec.specification import Flavor, Specification
 class Spend:
     """A release that was paid for: ``sequence`` identifies it, ``attempt`` counts its runs.
 
-    ``tainted`` lists the steps without protection that came before it on the same data set.
+    ``tainted`` lists the steps without protection that came before it on the same data set; ``discarded``
+    is the last attempt whose leftovers are known to be destroyed.
     """
 
     sequence: int
@@ -42,10 +43,14 @@ class Spend:
     manifest: str | None = None
     tracked: bool = False
     tainted: tuple[str, ...] = ()
+    abandoned: bool = False
+    discarded: int = 0
 
     @property
     def status(self) -> str:
-        """``open`` until it is finished; an open spend is spent all the same."""
+        """``open`` until it is finished or abandoned; it is spent all the same."""
+        if self.abandoned:
+            return "abandoned"
         return "open" if self.manifest is None else "finished"
 
 
@@ -201,7 +206,7 @@ class Account:
         """The open spend of a plan, or the reason why there is none."""
         if plan in self.pending:
             return self.spends[self.pending[plan]]
-        done = any(spend.plan == plan for spend in self.spends.values())
+        done = any(spend.plan == plan and not spend.abandoned for spend in self.spends.values())
         raise NotOpen(
             f"{self.name} has no open spend of this plan"
             + (": the release was finished" if done else ": nothing was spent for it"),
@@ -213,7 +218,7 @@ class Account:
     def with_spend(self, spend: Spend) -> Account:
         """With a spend added or changed."""
         pending = {plan: number for plan, number in self.pending.items() if number != spend.sequence}
-        if spend.manifest is None:
+        if spend.status == "open":
             pending[spend.plan] = spend.sequence
         return replace(self, spends={**self.spends, spend.sequence: spend}, pending=pending)
 

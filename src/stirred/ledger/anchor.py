@@ -6,7 +6,8 @@ Assumes
     Whoever shortened the ledger did not rewrite the head file. Against somebody who can write the whole
     folder, keep heads elsewhere: print them into releases, or mail them to an auditor.
 
-The file is written after the commit. A crash in between leaves it behind, never ahead: that is not a fault.
+The file is there before the first event, and is written after every commit. A crash in between leaves it
+behind, never ahead: that is not a fault. A ledger without it is not used: its end may have been cut.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from pathlib import Path
 
 from stirred.errors import InputError, StirredError
 from stirred.ledger.canonical import require_digest
-from stirred.ledger.chain import Head
+from stirred.ledger.chain import NOTHING, Head
+
+BEGINNING = Head(-1, NOTHING)
 
 
 @dataclass(frozen=True)
@@ -29,22 +32,38 @@ class HeadFile:
 
     path: Path
 
+    def begin(self) -> None:
+        """Make the file of a ledger that has no event yet; one that is there stays as it is."""
+        if self.path.exists():
+            return
+        try:
+            self._put(BEGINNING)
+        except OSError as error:
+            raise InputError(
+                f"the head file {self.path.name} cannot be written ({error.strerror})",
+                field="path",
+                expected="a folder with room and permission to write",
+                hint="Choose another folder.",
+            ) from None
+
     def write(self, head: Head) -> None:
         """Move the file forward, whole or not at all; where it cannot be written it stays behind."""
         with contextlib.suppress(OSError, StirredError):
             known = self.read()
-            if known is not None and known.sequence >= head.sequence:
-                return
-            body = {"schema_version": 1, "type": "ledger-head", "sequence": head.sequence, "hash": head.hash}
-            temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.part")
-            try:
-                with temporary.open("w", encoding="utf-8") as file:
-                    file.write(json.dumps(body) + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                temporary.replace(self.path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            if known is not None and known.sequence < head.sequence:
+                self._put(head)
+
+    def _put(self, head: Head) -> None:
+        body = {"schema_version": 1, "type": "ledger-head", "sequence": head.sequence, "hash": head.hash}
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.part")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(body) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def read(self) -> Head | None:
         """The head, or nothing where there is no file; a file that is not a head is refused."""
@@ -60,5 +79,6 @@ class HeadFile:
                 f"{self.path.name} is not a head file",
                 field="head",
                 expected="a file written by the ledger",
-                hint="Remove it if it was damaged by accident; the next event writes it anew.",
+                hint="If it was damaged by accident, remove it and restore it from a head that was kept: "
+                "stirred ledger restore-head.",
             ) from None

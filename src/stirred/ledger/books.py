@@ -17,8 +17,10 @@ from stirred.ledger.account import Account, Spend
 from stirred.ledger.amount import Amount
 from stirred.ledger.chain import Entry, Head
 from stirred.ledger.events import (
+    Abandoned,
     Allocated,
     Appointed,
+    Discarded,
     Event,
     Finished,
     Founded,
@@ -64,11 +66,11 @@ class Books:
         if isinstance(event, Founded) and self.head is None:
             held = ("owner",)
         role = permitted(event.kind, name, held)
-        if role == "analyst" and isinstance(event, Spent | Resumed | Finished):
+        if role == "analyst" and isinstance(event, _OWN):
             self._require_own(event, name)
         return role
 
-    def _require_own(self, event: Spent | Resumed | Finished, name: str) -> None:
+    def _require_own(self, event: Spent | Resumed | Abandoned | Discarded | Finished, name: str) -> None:
         if isinstance(event, Spent):
             holder = event.analyst
         else:
@@ -190,6 +192,12 @@ class Books:
             spend = account.spend(event.spend)
             _require_attempt(spend, event.attempt - 1)
             return account.with_spend(replace(spend, attempt=event.attempt))
+        if isinstance(event, Abandoned):
+            spend = account.spend(event.spend)
+            _require_attempt(spend, event.attempt)
+            return account.with_spend(replace(spend, abandoned=True))
+        if isinstance(event, Discarded):
+            return account.with_spend(_discarded(account.spend(event.spend), event.attempt))
         if isinstance(event, Finished):
             spend = account.spend(event.spend)
             _require_attempt(spend, event.attempt)
@@ -225,8 +233,31 @@ class Books:
         return account.with_spend(replace(spend, tracked=True))
 
 
+_OWN = (Spent, Resumed, Abandoned, Discarded, Finished)
+
+
+def _discarded(spend: Spend, attempt: int) -> Spend:
+    """Refuse to call destroyed what may still appear, or what was destroyed before."""
+    last = spend.attempt if spend.abandoned else spend.attempt - 1
+    if not spend.discarded < attempt <= last:
+        raise wrong(
+            f"event {spend.sequence} has no such attempt whose leftovers can be destroyed",
+            field="attempt",
+            expected="an attempt that was resumed or abandoned, once",
+            hint="Resume or abandon the release first.",
+        )
+    return replace(spend, discarded=attempt)
+
+
 def _require_attempt(spend: Spend, attempt: int) -> None:
-    """Refuse to touch a finished spend, or one that another run has taken up since."""
+    """Refuse to touch a finished or abandoned spend, or one that another run has taken up since."""
+    if spend.abandoned:
+        raise NotOpen(
+            f"the release of event {spend.sequence} was abandoned",
+            field="spend",
+            expected="an open spend",
+            hint="It was paid for and given up; a new release of the plan costs again.",
+        )
     if spend.manifest is not None:
         raise NotOpen(
             f"the release of event {spend.sequence} is finished",

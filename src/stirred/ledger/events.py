@@ -74,16 +74,24 @@ class Appointed(Block):
 
 
 class Opened(Block):
-    """A data set with its ceiling: a whole specification, flavor and total budget."""
+    """A data set with its ceiling: a whole specification, flavor and total budget.
+
+    ``sealed`` says that the ledger keeps, under its key and out of the chain, which data they are.
+    """
 
     kind: Literal["opened"] = "opened"
     dataset: str
     ceiling: Record
     each_period: Record | None = None
+    sealed: bool = False
 
 
 class Spent(Block):
-    """A release about to be made. Written before the mechanism runs; it stays, whatever happens next."""
+    """A release about to be made. Written before the mechanism runs; it stays, whatever happens next.
+
+    ``sealed`` says that the ledger keeps, under its key and out of the chain, where it is drawn and from
+    which data.
+    """
 
     kind: Literal["spent"] = "spent"
     dataset: str
@@ -95,12 +103,31 @@ class Spent(Block):
     seed: str | None = None
     sample: Sample | None = None
     group: Group | None = None
+    sealed: bool = False
 
 
 class Resumed(Block):
     """An interrupted release taken up again, under the same plan; earlier attempts may not finish."""
 
     kind: Literal["resumed"] = "resumed"
+    dataset: str
+    spend: int
+    attempt: int
+
+
+class Abandoned(Block):
+    """A release that is given up before it was finished: its spend stays, its products may not appear."""
+
+    kind: Literal["abandoned"] = "abandoned"
+    dataset: str
+    spend: int
+    attempt: int
+
+
+class Discarded(Block):
+    """What the attempts up to this one had drawn, and left behind, was destroyed."""
+
+    kind: Literal["discarded"] = "discarded"
     dataset: str
     spend: int
     attempt: int
@@ -173,6 +200,8 @@ Event = (
     | Opened
     | Spent
     | Resumed
+    | Abandoned
+    | Discarded
     | Finished
     | Allocated
     | Withdrawn

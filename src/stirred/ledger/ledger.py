@@ -9,23 +9,24 @@ Assumes
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError, Refusal, StirredError
+from stirred.errors import Refusal, StirredError
 from stirred.ledger import verification
 from stirred.ledger.account import Spend
 from stirred.ledger.allocation import Division
 from stirred.ledger.amount import Amount
 from stirred.ledger.anchor import HeadFile
 from stirred.ledger.books import Books
-from stirred.ledger.chain import NOTHING, Entry, Finding, Head, follow
+from stirred.ledger.chain import NOTHING, Entry, Head, follow
 from stirred.ledger.events import (
+    Abandoned,
     Allocated,
     Appointed,
+    Discarded,
     Event,
     Finished,
     Founded,
@@ -42,20 +43,21 @@ from stirred.ledger.events import (
     checked,
     stored,
 )
-from stirred.ledger.export import Format, export
-from stirred.ledger.participation import Key, KeyFile, Participation, tags_digest
-from stirred.ledger.refusals import TamperedLedger, wrong
+from stirred.ledger.key import Key, KeyFile
+from stirred.ledger.participation import Participation, tags_digest
+from stirred.ledger.reader import LedgerReader, replaced
+from stirred.ledger.refusals import SameData, wrong
 from stirred.ledger.roles import ROLES, Role
+from stirred.ledger.seal import Drawing, drawing_of, known_elsewhere, require_same, same_data_as, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
-from stirred.ledger.statement import Preview, Statement
-from stirred.ledger.storage import Storage, Transaction
-from stirred.ledger.verification import Verification
+from stirred.ledger.statement import Preview
+from stirred.ledger.storage import Transaction
 from stirred.spec.specification import Specification
 
-Decide = Callable[[Books], Event]
+Decide = Callable[[Books, Transaction], Event]
 
 
-class Ledger:
+class Ledger(LedgerReader):
     """An append-only, hash-chained record of releases, with an account for every data set.
 
     Make one with ``Ledger.create`` and open it with ``Ledger.open``. A copy of a ledger is the same ledger:
@@ -76,18 +78,6 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        anchor: HeadFile | None = None,
-        key: KeyFile | None = None,
-        clock: Callable[[], datetime] | None = None,
-    ) -> None:
-        self._storage, self._anchor, self._key, self._clock = storage, anchor, key, clock
-        self._books = Books()
-        self._lock = threading.RLock()
-
     def __reduce__(self) -> tuple[Any, ...]:
         return (_again, (self._storage, self._anchor, self._key, self._clock))
 
@@ -95,22 +85,48 @@ class Ledger:
     def create(cls, path: Path | str, *, owner: str, patience: float = PATIENCE) -> Ledger:
         """Found a ledger in a new file; beside it a key (``.key``) and a head (``.head``)."""
         checked(Founded(owner=owner))
-        place = Path(path)
+        place = Path(path).resolve()
         storage = SqliteStorage.create(place, patience=patience)
         key = KeyFile(_beside(place, "key"))
         secret = key.make()
-        ledger = cls(storage, anchor=HeadFile(_beside(place, "head")), key=key)
+        anchor = HeadFile(_beside(place, "head"))
+        anchor.begin()
+        ledger = cls(storage, anchor=anchor, key=key)
         ledger.found(owner, secret)
         return ledger
 
     @classmethod
     def open(cls, path: Path | str, *, patience: float = PATIENCE, read_only: bool = False) -> Ledger:
-        """Open a ledger; a missing file, another file or another schema is refused."""
-        place = Path(path)
+        """Open a ledger; a missing file, another file or another schema is refused.
+
+        A link leads to the ledger itself, with the key and the head that lie beside it. Without its head
+        file a ledger can be verified, and nothing else: see ``Ledger.restore_head``.
+        """
+        place = Path(path).resolve()
         storage = SqliteStorage(place, patience=patience, read_only=read_only)
         with storage.reading():
             pass
         return cls(storage, anchor=HeadFile(_beside(place, "head")), key=KeyFile(_beside(place, "key")))
+
+    def restore_head(self, head: Head) -> None:
+        """Write a lost head file again, from a head that was kept elsewhere (a report prints one).
+
+        Guarantee
+            Only a ledger that has the event of that head, unchanged, is given the file.
+        """
+        if self._anchor is None or self._anchor.read() is not None:
+            raise wrong(
+                "the head file is there",
+                field="head",
+                expected="a ledger whose head file is lost",
+                hint="Nothing needs to be restored.",
+            )
+        with self._storage.reading() as transaction:
+            found = {entry.sequence: entry.row().hash for entry in follow(transaction.rows())}
+        if found.get(head.sequence) != head.hash:
+            raise replaced(head, "the head that was given knows it")
+        self._anchor.begin()
+        self._anchor.write(head)
 
     def found(self, owner: str, key: Key | None = None) -> None:
         """The first event of a new storage."""
@@ -129,11 +145,40 @@ class Ledger:
         self._record(Appointed(person=person, roles=tuple(dict.fromkeys(roles))), by)
 
     def open_dataset(
-        self, dataset: str, ceiling: Specification, *, by: str, each_period: Specification | None = None
+        self,
+        dataset: str,
+        ceiling: Specification,
+        *,
+        by: str,
+        each_period: Specification | None = None,
+        drawing: Drawing | None = None,
+        same_data: str | None = None,
     ) -> None:
-        """Open a data set with its ceiling: a flavor and the total budget in it, for good. Owners open."""
+        """Open a data set with its ceiling: a flavor and the total budget in it, for good. Owners open.
+
+        With a ``drawing``, data that are known under another name are refused: they would get a second
+        ceiling. ``same_data`` is the reason why they may have one all the same; it is recorded.
+        """
         each = None if each_period is None else stored(each_period, "each_period")
-        self._record(Opened(dataset=dataset, ceiling=stored(ceiling, "ceiling"), each_period=each), by)
+        event = Opened(
+            dataset=dataset,
+            ceiling=stored(ceiling, "ceiling"),
+            each_period=each,
+            sealed=drawing is not None,
+        )
+        others: tuple[str, ...] = ()
+
+        def decided(books: Books, transaction: Transaction) -> Event:
+            nonlocal others
+            others = () if drawing is None else known_elsewhere(transaction.sealed(), dataset, drawing)
+            if others and same_data is None:
+                raise SameData(dataset, others)
+            return event
+
+        self._record(decided, by, drawing=drawing)
+        for other in others:
+            assert same_data is not None
+            self.override(dataset, same_data_as(other), same_data, by=by)
 
     def spend(
         self,
@@ -149,6 +194,7 @@ class Ledger:
         sample: Sample | None = None,
         group: Group | None = None,
         once: bool = False,
+        drawing: Drawing | None = None,
     ) -> Spend:
         """Pay for a release, before it is made.
 
@@ -176,11 +222,19 @@ class Ledger:
             How many units of the release one unit of the ceiling can be.
         once
             Refuse a plan that has been released already, by whichever process and however lately.
+        drawing
+            Where the release is drawn, and from which data: kept under the key, never exported. Only a
+            run in that place, on those data, can resume the release; and data that are known under the
+            name of another data set are refused, unless an owner has permitted it.
         """
-        event = self._event(dataset, specification, plan_digest, analyst, period, fresh, seed, sample, group)
+        event = self._event(
+            dataset, specification, plan_digest, analyst, period, fresh, seed, sample, group, drawing
+        )
 
-        def decided(books: Books) -> Event:
-            if once and any(spend.plan == plan_digest for spend in books.account(dataset).spends.values()):
+        def decided(books: Books, transaction: Transaction) -> Event:
+            self._require_one_ceiling(books, transaction, dataset, drawing)
+            spends = books.account(dataset).spends.values()
+            if once and any(spend.plan == plan_digest and not spend.abandoned for spend in spends):
                 raise Refusal(
                     "this plan has been released already, or is being released",
                     field="plan",
@@ -189,7 +243,7 @@ class Ledger:
                 )
             return event
 
-        entry = self._record(decided, by)
+        entry = self._record(decided, by, drawing=drawing)
         return self._books.account(dataset).spend(entry.sequence)
 
     def preview(
@@ -203,12 +257,17 @@ class Ledger:
         seed: str | None = None,
         sample: Sample | None = None,
         group: Group | None = None,
+        drawing: Drawing | None = None,
     ) -> Preview:
         """What a release would leave, for a dry run: nothing is spent, nothing is written."""
-        event = self._event(dataset, specification, NOTHING, analyst, period, fresh, seed, sample, group)
+        event = self._event(
+            dataset, specification, NOTHING, analyst, period, fresh, seed, sample, group, drawing
+        )
         account = self._read().account(dataset)
         remaining = account.remaining().within(account.flavor)
         try:
+            with self._storage.reading() as transaction:
+                self._require_one_ceiling(self._books, transaction, dataset, drawing)
             self._books.require_payable(event)
             after = account.charged(event)
         except StirredError as refusal:
@@ -218,20 +277,34 @@ class Ledger:
         left = after.remaining().within(account.flavor)
         return Preview(dataset, requested, remaining, left, account.tainted, None)
 
-    def resume(self, dataset: str, plan_digest: str, *, by: str) -> Spend:
+    def resume(self, dataset: str, plan_digest: str, *, by: str, drawing: Drawing | None = None) -> Spend:
         """Take up an interrupted release with exactly the plan it was paid for; nothing is spent again.
 
         The run that held it before can no longer finish it: of two runs of one plan only the latest may
-        publish.
+        publish. A release that was paid for with a ``drawing`` is resumed in the same place and on the same
+        data, or not at all: elsewhere, what was drawn first would stay beside what is drawn now.
         """
 
-        def decide(books: Books) -> Event:
+        def decide(books: Books, transaction: Transaction) -> Event:
             spend = books.account(dataset).waiting(plan_digest)
+            known = drawing_of(transaction.sealed(), spend.sequence)
+            if known is not None:
+                require_same(known, drawing)
             return Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
 
         event = self._record(decide, by).event
         assert isinstance(event, Resumed)
         return self._books.account(dataset).spend(event.spend)
+
+    def abandon(self, spend: Spend, *, by: str) -> Spend:
+        """Give a release up before it is finished. What was spent stays spent; its run cannot finish."""
+        self._record(Abandoned(dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt), by)
+        return self._books.account(spend.dataset).spend(spend.sequence)
+
+    def discard(self, spend: Spend, attempt: int, *, by: str) -> Spend:
+        """Record that what the attempts up to this one had drawn, and left behind, was destroyed."""
+        self._record(Discarded(dataset=spend.dataset, spend=spend.sequence, attempt=attempt), by)
+        return self._books.account(spend.dataset).spend(spend.sequence)
 
     def finish(self, spend: Spend, manifest_digest: str, *, by: str) -> Spend:
         """Mark a release as complete, with the digest of its manifest.
@@ -258,7 +331,7 @@ class Ledger:
         ``of`` is the amount to divide, by default everything that is neither spent nor set aside.
         """
 
-        def decide(books: Books) -> Event:
+        def decide(books: Books, _: Transaction) -> Event:
             account = books.account(dataset)
             whole = account.unreserved() if of is None else account.priced(of)
             shares = division.shares(whole, account.flavor)
@@ -309,75 +382,6 @@ class Ledger:
         self._record(event, by, keep)
         return Participation(limit, over)
 
-    def remaining(
-        self, dataset: str, *, analyst: str | None = None, period: str | None = None
-    ) -> Specification:
-        """What is left of a data set, of an analyst's allocation or of a period, with its flavor."""
-        account = self._read().account(dataset)
-        return account.remaining(analyst, period).within(account.flavor)
-
-    def total(self, dataset: str, *, period: str | None = None, unit: str | None = None) -> Specification:
-        """The composed guarantee of all releases so far, of one period, or of one protection unit.
-
-        By unit, releases are composed in the flavor in which they were made, before any group factor.
-        """
-        account = self._read().account(dataset)
-        if unit is None:
-            return account.composed(period)
-        units = account.by_unit(period)
-        if unit not in units:
-            raise wrong(
-                f"no release of {dataset} protects this unit",
-                field="unit",
-                expected=f"one of: {', '.join(units) or 'none so far'}",
-                hint="Units are named by the input premetrics of the releases.",
-            )
-        return units[unit]
-
-    def statement(self, dataset: str) -> Statement:
-        """Everything about the account of a data set."""
-        return Statement.of(self._read().account(dataset))
-
-    def datasets(self) -> tuple[str, ...]:
-        """The data sets, in the order in which they were opened."""
-        return tuple(self._read().accounts)
-
-    def people(self) -> dict[str, tuple[Role, ...]]:
-        """Who holds which roles."""
-        return dict(self._read().people)
-
-    def head(self) -> Head:
-        """The end of the chain: keep it elsewhere, and the ledger cannot be cut short unnoticed."""
-        head = self._read().head
-        if head is None:
-            raise _unfounded()
-        return head
-
-    def events(self) -> tuple[Entry, ...]:
-        """All entries, oldest first; a broken chain is refused."""
-        with self._storage.reading() as transaction:
-            return tuple(follow(transaction.rows()))
-
-    def verify(self, anchor: Head | None = None) -> Verification:
-        """Recompute everything and name what is wrong; see ``stirred.ledger.verification``."""
-        anchors = [] if anchor is None else [("anchor given", anchor)]
-        faults: list[Finding] = []
-        with self._storage.reading() as transaction:
-            # The head file is read inside the transaction: it may be behind the ledger, never ahead of it.
-            try:
-                kept = None if self._anchor is None else self._anchor.read()
-                anchors += [] if kept is None else [("head file", kept)]
-            except InputError as error:
-                faults.append(Finding(None, "anchor", error.problem))
-            return verification.verify(transaction, anchors, faults)
-
-    def export(self, form: Format = "json") -> str:
-        """The events as text: ``json``, ``jsonl``, ``csv``, or only the ``head``."""
-        entries = self.events()
-        if not entries:
-            raise _unfounded()
-        return export(entries, form)
-
     def _event(
         self,
         dataset: str,
@@ -389,6 +393,7 @@ class Ledger:
         seed: str | None,
         sample: Sample | None,
         group: Group | None,
+        drawing: Drawing | None,
     ) -> Spent:
         return Spent(
             dataset=dataset,
@@ -400,18 +405,44 @@ class Ledger:
             seed=seed,
             sample=sample,
             group=group,
+            sealed=drawing is not None,
         )
 
+    def _require_one_ceiling(
+        self, books: Books, transaction: Transaction, dataset: str, drawing: Drawing | None
+    ) -> None:
+        """Refuse data that are known under another name, unless an owner has permitted it."""
+        if drawing is None:
+            return
+        others = [
+            other
+            for other in known_elsewhere(transaction.sealed(), dataset, drawing)
+            if not (_permitted(books, dataset, other) or _permitted(books, other, dataset))
+        ]
+        if others:
+            raise SameData(dataset, tuple(others))
+
     def _record(
-        self, event: Event | Decide, by: str, keep: Callable[[Transaction], None] | None = None
+        self,
+        event: Event | Decide,
+        by: str,
+        keep: Callable[[Transaction], None] | None = None,
+        drawing: Drawing | None = None,
     ) -> Entry:
         """Decide, append and commit in one transaction; the state in memory moves only afterwards."""
+        key = None if drawing is None else self._secret()
         with self._lock:
             with self._storage.writing() as transaction:
                 books = self._caught_up(transaction)
-                chosen = event(books) if callable(event) else event
+                if key is not None:
+                    verification.require_seals(transaction, key)
+                chosen = event(books, transaction) if callable(event) else event
                 after, entry = self._entered(books, checked(chosen), by)
-                transaction.append(entry.row())
+                row = entry.row()
+                transaction.append(row)
+                if drawing is not None and key is not None:
+                    text = drawing.text(getattr(chosen, "dataset", ""))
+                    transaction.keep_sealed(sealed(key, row.sequence, row.hash, text))
                 if keep is not None:
                     keep(transaction)
             self._books = after
@@ -428,51 +459,10 @@ class Ledger:
         entry = Entry(sequence, previous, when, by, books.role(event, by), event)
         return books.after(entry), entry
 
-    def _read(self) -> Books:
-        with self._lock, self._storage.reading() as transaction:
-            self._books = self._caught_up(transaction)
-            return self._books
 
-    def _caught_up(self, transaction: Transaction) -> Books:
-        """The books after all that others have written since; a broken chain is refused."""
-        books = self._books
-        rows = transaction.rows(-1 if books.head is None else books.head.sequence - 1)
-        if books.head is not None:
-            last = next(rows, None)
-            if last is None or Head(last.sequence, last.hash) != books.head:
-                raise _replaced(books.head, "this process has read it before")
-        for entry in follow(rows, books.head):
-            books = books.after(entry)
-        self._require_anchored(transaction, books.head)
-        return books
-
-    def _require_anchored(self, transaction: Transaction, head: Head | None) -> None:
-        """Refuse a ledger that ends before its head file: an older copy would give back what was spent."""
-        kept = None if self._anchor is None else self._anchor.read()
-        if kept is None or kept == head:
-            return
-        row = next(transaction.rows(kept.sequence - 1), None)
-        if row is None or Head(row.sequence, row.hash) != kept:
-            raise _replaced(kept, "the head file knows it")
-
-    def _secret(self) -> Key:
-        fingerprint = self._read().key
-        if self._key is None or fingerprint is None:
-            raise wrong(
-                "this ledger has no key",
-                field="key",
-                expected="a ledger made with a key file",
-                hint="Participation is tracked by ledgers made with Ledger.create.",
-            )
-        key = self._key.read()
-        if key.fingerprint != fingerprint:
-            raise wrong(
-                f"the key file {self._key.path.name} is not the key of this ledger",
-                field="key",
-                expected="the key file that was made with the ledger",
-                hint="Put the right file in its place: with another key a person would count as new.",
-            )
-        return key
+def _permitted(books: Books, dataset: str, other: str) -> bool:
+    """Whether an owner has permitted a data set a ceiling of its own for the data of another."""
+    return any(text.startswith(f"{same_data_as(other)}: ") for text in books.account(dataset).overridden)
 
 
 def _again(*parts: Any) -> Ledger:
@@ -481,23 +471,4 @@ def _again(*parts: Any) -> Ledger:
 
 
 def _beside(path: Path, ending: str) -> Path:
-    return path.absolute().with_name(f"{path.name}.{ending}")
-
-
-def _replaced(head: Head, witness: str) -> TamperedLedger:
-    return TamperedLedger(
-        f"event {head.sequence} is missing or is not what it was: {witness}",
-        field="ledger",
-        expected="every event that was ever recorded",
-        hint="An older copy of a ledger forgets what was spent. Run `stirred ledger verify`, and find the "
-        "right one.",
-    )
-
-
-def _unfounded() -> InputError:
-    return wrong(
-        "the ledger is empty",
-        field="ledger",
-        expected="a ledger with its founding event",
-        hint="Make it with Ledger.create.",
-    )
+    return path.with_name(f"{path.name}.{ending}")

@@ -37,6 +37,36 @@ class IncomparableFlavor(Refusal):
     code = "incomparable-flavor"
 
 
+class SameData(Refusal):
+    """Data that are known under another name: a second name would give them a second ceiling."""
+
+    code = "same-data"
+
+    def __init__(self, dataset: str, others: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the data of {dataset} are known to this ledger as {', '.join(others)}",
+            field="dataset",
+            expected="one name, and so one ceiling, for the same data",
+            hint="Release them under that name; or let an owner permit a second ceiling, with the reason: "
+            "stirred release open PLAN --same-data WHY.",
+        )
+
+
+class Elsewhere(Refusal):
+    """A release that would be resumed in another place or on other data: a second draw for one payment."""
+
+    code = "elsewhere"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(
+            problem,
+            field="output",
+            expected="the folder and the data that the release was paid for",
+            hint="Resume it there; or give it up and pay again (--pay-again): what it had drawn is then "
+            "destroyed, and the ledger says so.",
+        )
+
+
 class NotPermitted(Refusal):
     """A person who does not hold a role that may do this."""
 

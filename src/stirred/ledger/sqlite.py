@@ -23,16 +23,18 @@ from pathlib import Path
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.chain import Row
 from stirred.ledger.refusals import LedgerBusy, wrong
+from stirred.ledger.seal import Seal
 from stirred.ledger.storage import Storage, Transaction
 
 APPLICATION = 0x57198ED1
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PATIENCE = 60.0
 
 _SCHEMA = (
     "CREATE TABLE event (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)",
     "CREATE TABLE tag (spend INTEGER NOT NULL, tag BLOB NOT NULL, PRIMARY KEY (spend, tag)) WITHOUT ROWID",
     "CREATE INDEX tag_by_id ON tag (tag)",
+    "CREATE TABLE sealed (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, seal TEXT NOT NULL)",
     "CREATE TRIGGER event_edited BEFORE UPDATE ON event "
     "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
     "CREATE TRIGGER event_deleted BEFORE DELETE ON event "
@@ -56,7 +58,7 @@ class SqliteStorage(Storage):
     """
 
     def __init__(self, path: Path | str, *, patience: float = PATIENCE, read_only: bool = False) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()
         self.patience = patience
         self.read_only = read_only
 
@@ -234,6 +236,13 @@ class _SqliteTransaction(Transaction):
     def crowd(self, limit: int) -> int:
         query = "SELECT COUNT(*) FROM (SELECT 1 FROM tag GROUP BY tag HAVING COUNT(*) > ?)"
         return int(self._connection.execute(query, (limit,)).fetchone()[0])
+
+    def keep_sealed(self, seal: Seal) -> None:
+        self._connection.execute("INSERT INTO sealed (sequence, body, seal) VALUES (?, ?, ?)", seal)
+
+    def sealed(self) -> Iterator[Seal]:
+        for sequence, body, seal in self._connection.execute("SELECT * FROM sealed ORDER BY sequence"):
+            yield Seal(sequence, str(body), str(seal))
 
     def faults(self) -> tuple[str, ...]:
         found = [str(line) for (line,) in self._connection.execute("PRAGMA integrity_check")]

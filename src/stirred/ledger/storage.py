@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from stirred.ledger.chain import Row
+from stirred.ledger.seal import Seal
 
 
 class Transaction(ABC):
@@ -40,6 +41,14 @@ class Transaction(ABC):
     @abstractmethod
     def crowd(self, limit: int) -> int:
         """How many salted ids belong to more releases than the limit."""
+
+    @abstractmethod
+    def keep_sealed(self, seal: Seal) -> None:
+        """Add what is kept beside an event and never exported."""
+
+    @abstractmethod
+    def sealed(self) -> Iterator[Seal]:
+        """Everything that is kept beside the events, in their order."""
 
     @abstractmethod
     def faults(self) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 Guarantee
     The chain is recomputed, every event is replayed under the rules that a writer obeys, totals are
     composed anew from all parts at once, the salted ids are compared with the digests in their events,
-    and the end is compared with every anchor at hand. What is wrong is named.
+    what is sealed is held against its seal where the key is at hand, and the end is compared with every
+    anchor at hand. What is wrong is named.
 Assumes
     An anchor, for the tail. Without one, a ledger cut after some event is a true ledger of an earlier day;
     rewritten from some event on with fresh hashes, it is a true ledger of another history.
@@ -17,9 +18,12 @@ from typing import Any
 
 from stirred.errors import StirredError
 from stirred.ledger.books import Books
-from stirred.ledger.chain import Entry, Finding, Head, Row, inspect
+from stirred.ledger.chain import Entry, Finding, Head, Row, follow, inspect
 from stirred.ledger.events import Participated
+from stirred.ledger.key import Key
 from stirred.ledger.participation import tags_digest
+from stirred.ledger.refusals import TamperedLedger
+from stirred.ledger.seal import sealed
 from stirred.ledger.storage import Transaction
 from stirred.spec.specification import Specification
 
@@ -52,7 +56,12 @@ class Verification:
 
 
 def verify(
-    transaction: Transaction, anchors: Iterable[tuple[str, Head]], faults: Iterable[Finding] = ()
+    transaction: Transaction,
+    anchors: Iterable[tuple[str, Head]],
+    faults: Iterable[Finding] = (),
+    *,
+    key: Key | None = None,
+    notes: Iterable[str] = (),
 ) -> Verification:
     """Check everything that can be checked, and go on after a fault."""
     findings = [*faults, *(Finding(None, "damaged", fault) for fault in transaction.faults())]
@@ -62,15 +71,16 @@ def verify(
     if not rows:
         findings.append(Finding(0, "missing", "the ledger is empty: not even its founding is there"))
     findings += _participants(transaction, entries)
-    notes: list[str] = []
+    findings += _seals(transaction, entries, key)
+    said = list(notes)
     anchored = False
     for name, head in anchors:
         anchored = True
         fault, note = _anchored(name, head, rows)
         findings += fault
-        notes += note
+        said += note
     if not anchored:
-        notes.append("no anchor was at hand: events cut from the end of the ledger would not be noticed")
+        said.append("no anchor was at hand: events cut from the end of the ledger would not be noticed")
     totals: dict[str, Specification] = {}
     if books is not None:
         for name, account in books.accounts.items():
@@ -80,7 +90,7 @@ def verify(
                     Finding(None, "total", f"the total of {name} is not the composition of its parts")
                 )
     last = Head(rows[-1].sequence, rows[-1].hash) if rows else None
-    return Verification(len(rows), last, tuple(findings), tuple(notes), totals)
+    return Verification(len(rows), last, tuple(findings), tuple(said), totals)
 
 
 def _replayed(rows: list[Row]) -> tuple[Books | None, list[Entry], list[Finding]]:
@@ -118,6 +128,38 @@ def _participants(transaction: Transaction, entries: list[Entry]) -> list[Findin
     for spend in sorted(transaction.tagged() - set(recorded)):
         message = f"participants are kept for event {spend}, but no event records them"
         findings.append(Finding(spend, "participants", message))
+    return findings
+
+
+def require_seals(transaction: Transaction, key: Key) -> None:
+    """Refuse a ledger in which something sealed was changed or removed: its data may have another name."""
+    found = _seals(transaction, list(follow(transaction.rows())), key)
+    if found:
+        raise TamperedLedger(
+            found[0].message,
+            field="ledger",
+            expected="everything that was sealed, unchanged",
+            hint="Run `stirred ledger verify`, restore a copy, and find out who wrote to the ledger.",
+        )
+
+
+def _seals(transaction: Transaction, entries: list[Entry], key: Key | None) -> list[Finding]:
+    """What is kept beside the events: as many seals as events ask for, each unchanged if the key is there."""
+    asked = {entry.sequence: entry.row().hash for entry in entries if getattr(entry.event, "sealed", False)}
+    kept = {seal.sequence: seal for seal in transaction.sealed()}
+    findings = [
+        Finding(number, "sealed", f"what was sealed with event {number} is missing")
+        for number in sorted(asked.keys() - kept.keys())
+    ]
+    for number in sorted(kept.keys() - asked.keys()):
+        findings.append(
+            Finding(number, "sealed", f"something is sealed with event {number}, which has no seal")
+        )
+    if key is None:
+        return findings
+    for number in sorted(asked.keys() & kept.keys()):
+        if sealed(key, number, asked[number], kept[number].body) != kept[number]:
+            findings.append(Finding(number, "sealed", f"what was sealed with event {number} was changed"))
     return findings
 
 

@@ -1,0 +1,215 @@
+"""Reading a ledger: what was spent, what is left, who may do what, and whether it is what it was.
+
+Guarantee
+    Every answer is drawn up from the whole chain as it stands. A broken chain, a chain that ends before its
+    head file, and a missing head file are refused; only ``verify`` looks at such a ledger, and says why.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import datetime
+
+from stirred.errors import InputError, StirredError
+from stirred.ledger import verification
+from stirred.ledger.account import Spend
+from stirred.ledger.anchor import BEGINNING, HeadFile
+from stirred.ledger.books import Books
+from stirred.ledger.chain import Entry, Finding, Head, follow
+from stirred.ledger.export import Format, export
+from stirred.ledger.key import Key, KeyFile
+from stirred.ledger.refusals import TamperedLedger, wrong
+from stirred.ledger.roles import Role
+from stirred.ledger.seal import Drawing, drawing_of
+from stirred.ledger.statement import Statement
+from stirred.ledger.storage import Storage, Transaction
+from stirred.ledger.verification import Verification
+from stirred.spec.specification import Specification
+
+
+class LedgerReader:
+    """The books of a storage, kept up to date with what others write to it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        anchor: HeadFile | None = None,
+        key: KeyFile | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._storage, self._anchor, self._key, self._clock = storage, anchor, key, clock
+        self._books = Books()
+        self._lock = threading.RLock()
+
+    def drawing(self, spend: Spend) -> Drawing | None:
+        """Where a release was paid to be drawn, and from which data; nothing where that was not said."""
+        with self._storage.reading() as transaction:
+            return drawing_of(transaction.sealed(), spend.sequence)
+
+    def remaining(
+        self, dataset: str, *, analyst: str | None = None, period: str | None = None
+    ) -> Specification:
+        """What is left of a data set, of an analyst's allocation or of a period, with its flavor."""
+        account = self._read().account(dataset)
+        return account.remaining(analyst, period).within(account.flavor)
+
+    def total(self, dataset: str, *, period: str | None = None, unit: str | None = None) -> Specification:
+        """The composed guarantee of all releases so far, of one period, or of one protection unit.
+
+        By unit, releases are composed in the flavor in which they were made, before any group factor.
+        """
+        account = self._read().account(dataset)
+        if unit is None:
+            return account.composed(period)
+        units = account.by_unit(period)
+        if unit not in units:
+            raise wrong(
+                f"no release of {dataset} protects this unit",
+                field="unit",
+                expected=f"one of: {', '.join(units) or 'none so far'}",
+                hint="Units are named by the input premetrics of the releases.",
+            )
+        return units[unit]
+
+    def statement(self, dataset: str) -> Statement:
+        """Everything about the account of a data set."""
+        return Statement.of(self._read().account(dataset))
+
+    def datasets(self) -> tuple[str, ...]:
+        """The data sets, in the order in which they were opened."""
+        return tuple(self._read().accounts)
+
+    def people(self) -> dict[str, tuple[Role, ...]]:
+        """Who holds which roles."""
+        return dict(self._read().people)
+
+    def head(self) -> Head:
+        """The end of the chain: keep it elsewhere, and the ledger cannot be cut short unnoticed."""
+        head = self._read().head
+        if head is None:
+            raise _unfounded()
+        return head
+
+    def events(self) -> tuple[Entry, ...]:
+        """All entries, oldest first; a broken chain is refused."""
+        with self._storage.reading() as transaction:
+            entries = tuple(follow(transaction.rows()))
+            last = entries[-1].row() if entries else None
+            self._require_anchored(transaction, None if last is None else Head(last.sequence, last.hash))
+            return entries
+
+    def verify(self, anchor: Head | None = None) -> Verification:
+        """Recompute everything and name what is wrong; see ``stirred.ledger.verification``."""
+        anchors = [] if anchor is None else [("anchor given", anchor)]
+        faults: list[Finding] = []
+        with self._storage.reading() as transaction:
+            # The head file is read inside the transaction: it may be behind the ledger, never ahead of it.
+            try:
+                kept = None if self._anchor is None else self._anchor.read()
+                anchors += [] if kept is None else [("head file", kept)]
+                if self._anchor is not None and kept is None and anchor is None:
+                    faults.append(Finding(None, "anchor", _headless(self._anchor).problem))
+            except InputError as error:
+                faults.append(Finding(None, "anchor", error.problem))
+            key, note = self._key_at_hand()
+            return verification.verify(transaction, anchors, faults, key=key, notes=note)
+
+    def export(self, form: Format = "json") -> str:
+        """The events as text: ``json``, ``jsonl``, ``csv``, or only the ``head``."""
+        entries = self.events()
+        if not entries:
+            raise _unfounded()
+        return export(entries, form)
+
+    def _read(self) -> Books:
+        with self._lock, self._storage.reading() as transaction:
+            self._books = self._caught_up(transaction)
+            return self._books
+
+    def _caught_up(self, transaction: Transaction) -> Books:
+        """The books after all that others have written since; a broken chain is refused."""
+        books = self._books
+        rows = transaction.rows(-1 if books.head is None else books.head.sequence - 1)
+        if books.head is not None:
+            last = next(rows, None)
+            if last is None or Head(last.sequence, last.hash) != books.head:
+                raise replaced(books.head, "this process has read it before")
+        for entry in follow(rows, books.head):
+            books = books.after(entry)
+        self._require_anchored(transaction, books.head)
+        return books
+
+    def _require_anchored(self, transaction: Transaction, head: Head | None) -> None:
+        """Refuse a ledger that ends before its head file: an older copy would give back what was spent."""
+        if self._anchor is None:
+            return
+        kept = self._anchor.read()
+        if kept is None:
+            raise _headless(self._anchor)
+        if kept in (head, BEGINNING):
+            return
+        row = next(transaction.rows(kept.sequence - 1), None)
+        if row is None or Head(row.sequence, row.hash) != kept:
+            raise replaced(kept, "the head file knows it")
+
+    def derived_key(self, purpose: str) -> bytes:
+        """A secret of this ledger for one purpose, such as fingerprints of data; never exported."""
+        return self._secret().derived(purpose)
+
+    def _key_at_hand(self) -> tuple[Key | None, tuple[str, ...]]:
+        """The key for a verification, or a note that it is not there."""
+        try:
+            return self._secret(), ()
+        except StirredError:
+            return None, ("the key was not at hand: what is sealed with it was not checked",)
+
+    def _secret(self) -> Key:
+        fingerprint = self._read().key
+        if self._key is None or fingerprint is None:
+            raise wrong(
+                "this ledger has no key",
+                field="key",
+                expected="a ledger made with a key file",
+                hint="Ledgers made with Ledger.create have one: it tracks participation and seals releases.",
+            )
+        key = self._key.read()
+        if key.fingerprint != fingerprint:
+            raise wrong(
+                f"the key file {self._key.path.name} is not the key of this ledger",
+                field="key",
+                expected="the key file that was made with the ledger",
+                hint="Put the right file in its place: with another key a person would count as new.",
+            )
+        return key
+
+
+def _headless(anchor: HeadFile) -> TamperedLedger:
+    return TamperedLedger(
+        f"the head file {anchor.path.name} is missing",
+        field="head",
+        expected="the head file that lies beside the ledger: without it a cut end would not be noticed",
+        hint="Put it back, or restore it from a head that a report prints: "
+        "stirred ledger restore-head LEDGER SEQUENCE:HASH.",
+    )
+
+
+def replaced(head: Head, witness: str) -> TamperedLedger:
+    """The refusal of a ledger that lacks an event that somebody knows."""
+    return TamperedLedger(
+        f"event {head.sequence} is missing or is not what it was: {witness}",
+        field="ledger",
+        expected="every event that was ever recorded",
+        hint="An older copy of a ledger forgets what was spent. Run `stirred ledger verify`, and find the "
+        "right one.",
+    )
+
+
+def _unfounded() -> InputError:
+    return wrong(
+        "the ledger is empty",
+        field="ledger",
+        expected="a ledger with its founding event",
+        hint="Make it with Ledger.create.",
+    )
