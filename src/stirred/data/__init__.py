@@ -2,6 +2,7 @@
 
 from stirred.data.codes import Codes, code_columns, physical, row_hashes
 from stirred.data.error import ErrorSummary, compare_tables, cramers_v
+from stirred.data.fingerprint import fingerprint
 from stirred.data.histogram import Histogram, count_cells, level_codes, levels_of
 from stirred.data.spine import Spine
 from stirred.data.table import read_table, require_columns, require_levels, tabulate
@@ -15,6 +16,7 @@ __all__ = [
     "compare_tables",
     "count_cells",
     "cramers_v",
+    "fingerprint",
     "level_codes",
     "levels_of",
     "physical",

@@ -39,3 +39,18 @@ def mix_rows(hashes: Any, values: Any, key: Any) -> None:  # pragma: no cover
         h ^= h >> np.uint64(32)
         h *= np.uint64(0x9E3779B97F4A7C15)
         hashes[i] = h ^ (h >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)
+def hash_texts(text: Any, ends: Any, start: Any, factor: Any) -> Any:  # pragma: no cover
+    """A keyed word for every text; the texts lie behind each other and end where ``ends`` says."""
+    out = np.empty(ends.size, dtype=np.uint64)
+    begin = 0
+    for i in range(ends.size):
+        word = start
+        for j in range(begin, ends[i]):
+            word = (word ^ np.uint64(text[j])) * factor
+            word ^= word >> np.uint64(29)
+        out[i] = word ^ np.uint64(ends[i] - begin)
+        begin = ends[i]
+    return out
