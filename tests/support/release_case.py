@@ -15,10 +15,10 @@ import polars as pl
 import yaml
 
 from stirred.ledger import Ledger
+from stirred.ledger.key import KeyFile
 from stirred.ledger.sqlite import SqliteStorage
 from stirred.noise import Source, TestSource
-from stirred.release.plan import Plan
-from stirred.release.run import open_account
+from stirred.release.opening import open_account
 
 OWNER, CURATOR = "Owner", "Curator"
 MECHANISMS = ("swap", "topdown")
@@ -178,16 +178,18 @@ def new_ledger(place: Path, case: Path, mechanisms: Sequence[str] = MECHANISMS) 
 
 
 def frozen_ledger(place: Path, case: Path, mechanisms: Sequence[str] = MECHANISMS) -> Ledger:
-    """A ledger with a stopped clock and without a key: the same acts give the same entries."""
-    ledger = Ledger(SqliteStorage.create(place), clock=lambda: DAY)
-    ledger.found(OWNER)
+    """A ledger whose clock and key stand still: the same acts give the same entries."""
+    key = KeyFile(place.with_name(f"{place.name}.key"))
+    key.path.write_text("ab" * 32, encoding="ascii")
+    ledger = Ledger(SqliteStorage.create(place), key=key, clock=lambda: DAY)
+    ledger.found(OWNER, key.read())
     return _opened(ledger, case, mechanisms)
 
 
 def _opened(ledger: Ledger, case: Path, mechanisms: Sequence[str]) -> Ledger:
     ledger.appoint(CURATOR, "curator", by=OWNER)
     for mechanism in mechanisms:
-        open_account(Plan.load(case / f"{mechanism}.yaml"), case, ledger, by=OWNER)
+        open_account([case / f"{mechanism}.yaml"], ledger, by=OWNER)
     return ledger
 
 

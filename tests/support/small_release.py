@@ -10,8 +10,7 @@ from support.tiny_plan import PLAN as TINY
 from support.tiny_plan import write_plan
 
 from stirred.ledger import Ledger
-from stirred.release.plan import Plan
-from stirred.release.run import open_account
+from stirred.release.opening import open_account
 
 OWNER, CURATOR = "Ada", "Ben"
 SENTINEL = "q7-sentinel"
@@ -72,5 +71,5 @@ def opened_ledger(path: Path, *plans: Path) -> Path:
     book = Ledger.create(path, owner=OWNER)
     book.appoint(CURATOR, "curator", by=OWNER)
     for plan in plans:
-        open_account(Plan.load(plan), plan.parent, book, by=OWNER)
+        open_account([plan], book, by=OWNER)
     return path

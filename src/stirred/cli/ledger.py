@@ -67,6 +67,24 @@ def verify(
         raise typer.Exit(3)
 
 
+@app.command("restore-head")
+@reported
+def restore_head(
+    ledger: File,
+    head: Annotated[str, typer.Argument(help="A head kept elsewhere, SEQUENCE:HASH: reports print it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a lost head file again: only a ledger that still has the event of that head is given it."""
+    from stirred.ledger import Head, Ledger
+
+    book = Ledger.open(ledger)
+    book.restore_head(Head.parse(head))
+    if as_json:
+        print_json({"ledger": str(ledger), "head": str(book.head())})
+        return
+    print_text(f"The head file is restored; the ledger ends with {book.head()}.")
+
+
 @app.command()
 @reported
 def export(

@@ -101,17 +101,21 @@ def check(plan: PlanPath, as_json: AsJson = False) -> None:
 @app.command("open")
 @reported
 def open_dataset(
-    plan: PlanPath,
+    plan: Annotated[list[Path], typer.Argument(help="Every plan that is to release the data set.")],
     ledger: LedgerPath = None,
     by: Annotated[str, typer.Option(help="The owner of the ledger.")] = "",
+    same_data: Annotated[
+        str | None,
+        typer.Option(help="Why data that the ledger knows under another name get a second ceiling."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Open the plan's data set in a ledger (made if there is none), with the ceiling of the plan."""
+    """Open the plans' data set in a ledger (made if there is none): one account, with their ceiling."""
     from stirred.ledger import Ledger
+    from stirred.release.opening import open_account
     from stirred.release.plan import Plan
-    from stirred.release.run import open_account
 
-    found = Plan.load(plan)
+    found = Plan.load(plan[0])
     if ledger is None or not by:
         raise MissingBlock(
             "opening a data set needs a ledger and its owner",
@@ -124,7 +128,7 @@ def open_dataset(
     else:
         book = Ledger.create(ledger, owner=by)
         book.appoint(found.curator, "curator", by=by)
-    ceiling = open_account(found, plan.parent, book, by=by)
+    ceiling = open_account(plan, book, by=by, same_data=same_data)
     if as_json:
         print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})
         return
@@ -148,6 +152,13 @@ def run(
     ] = True,
     override_by: Annotated[str, typer.Option(help="Who permits the override.")] = "",
     override_reason: Annotated[str, typer.Option(help="Why.")] = "",
+    pay_again: Annotated[
+        bool,
+        typer.Option(
+            "--pay-again",
+            help="Give up an interrupted run of another folder or other data, destroy what it drew, and pay.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a plan once: audit, spend, draw, publish."""
@@ -168,7 +179,9 @@ def run(
     book = _opened(ledger)
     audited = (lambda: audit_plan(plan)) if audit else None
     with progress_by_level() as progress:
-        made = run_release(plan, output, book, override=override, progress=progress, audit=audited)
+        made = run_release(
+            plan, output, book, override=override, progress=progress, audit=audited, pay_again=pay_again
+        )
     if as_json:
         print_json(
             {

@@ -48,7 +48,7 @@ from stirred.ledger.participation import Participation, tags_digest
 from stirred.ledger.reader import LedgerReader, replaced
 from stirred.ledger.refusals import SameData, wrong
 from stirred.ledger.roles import ROLES, Role
-from stirred.ledger.seal import Drawing, drawing_of, known_elsewhere, require_same, same_data_as, sealed
+from stirred.ledger.seal import Drawing, drawing_of, known_elsewhere, same_data_as, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
 from stirred.ledger.statement import Preview
 from stirred.ledger.storage import Transaction
@@ -289,7 +289,7 @@ class Ledger(LedgerReader):
             spend = books.account(dataset).waiting(plan_digest)
             known = drawing_of(transaction.sealed(), spend.sequence)
             if known is not None:
-                require_same(known, drawing)
+                known.require_same(drawing)
             return Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
 
         event = self._record(decide, by).event

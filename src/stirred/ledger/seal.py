@@ -57,6 +57,13 @@ class Drawing:
         """Whether a table of the one is a table of the other."""
         return not set(self.data.values()).isdisjoint(other.data.values())
 
+    def require_same(self, now: Drawing | None) -> None:
+        """Refuse a second draw for one payment: in another place, or from other data."""
+        if now is None or dict(now.data) != dict(self.data):
+            raise Elsewhere("the data are not those that the release was paid for")
+        if now.place != self.place:
+            raise Elsewhere("the release was paid for in another folder")
+
 
 def sealed(key: Key, sequence: int, event_hash: str, body: str) -> Seal:
     """A seal for an event, which is named by its hash."""
@@ -81,11 +88,3 @@ def known_elsewhere(seals: Iterable[Seal], dataset: str, drawing: Drawing) -> tu
 def same_data_as(other: str) -> str:
     """The step that an owner overrides to give the same data a second ceiling."""
     return f"the same data as {other}"
-
-
-def require_same(known: Drawing, now: Drawing | None) -> None:
-    """Refuse a second draw for one payment: in another place, or from other data."""
-    if now is None or dict(now.data) != dict(known.data):
-        raise Elsewhere("the data are not those that the release was paid for")
-    if now.place != known.place:
-        raise Elsewhere("the release was paid for in another folder")

@@ -13,7 +13,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,14 @@ class AuditRecord:
             return f"{tried} audits tried to refute this guarantee, and none did.{rest}"
         return f"{broken} of {tried} audits REFUTED the claim.{rest}"
 
+    def public(self) -> AuditRecord:
+        """What may be published of it.
+
+        Whether and how often another data set of the universe was found to replay on can depend on the data
+        beyond their invariants; that nothing differed cannot, since a release is made only then.
+        """
+        return replace(self, findings=tuple(map(_public, self.findings)))
+
     def record(self) -> dict[str, Any]:
         """Plain data with stable keys; no pair of data sets, no event."""
         return {
@@ -82,6 +90,16 @@ class AuditRecord:
     def to_json(self) -> str:
         """As JSON text."""
         return json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _public(finding: Finding) -> Finding:
+    if finding.audit != "replay" or finding.violated:
+        return finding
+    sentence = (
+        "published again from the same draw on other data sets of the universe, as far as these were found: "
+        "no public file, no entry of the manifest and no event of the ledger differs"
+    )
+    return Finding("replay", finding.subject, Verdict.NOT_REFUTED, sentence)
 
 
 def claim_of(plan: Plan, guarantee: Specification) -> Specification:

@@ -41,6 +41,6 @@ def audit_release(
     found = audit_plan(path, claim=claim, random=random, draws=draws)
     target = folder / ADDED
     target.mkdir(exist_ok=True)
-    write_atomically(target / "audit.json", found.to_json())
-    write_atomically(target / "audit.md", found.to_markdown())
+    write_atomically(target / "audit.json", found.public().to_json())
+    write_atomically(target / "audit.md", found.public().to_markdown())
     return found

@@ -14,8 +14,9 @@ from stirred.ledger import Ledger
 from stirred.release.audit import audit_plan
 from stirred.release.compare import SideBySide, compare_releases
 from stirred.release.county import synthetic_county
+from stirred.release.opening import open_account
 from stirred.release.plan import Plan
-from stirred.release.run import Made, open_account, run_release
+from stirred.release.run import Made, run_release
 
 PLANS = ("swap", "topdown")
 OWNER, CURATOR = "Owner", "Curator"
@@ -61,7 +62,7 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
             progress(f"auditing: {plan.title}")
             audit = audit_plan(path)
             progress(f"releasing: {plan.title}")
-            open_account(plan, data, ledger, by=OWNER)
+            open_account([path], ledger, by=OWNER)
             made[name] = run_release(path, temporary / name, ledger, audit=audit)
         progress("comparing the two")
         compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])

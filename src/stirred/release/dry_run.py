@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from stirred.errors import StirredError
-from stirred.ledger import Ledger, Preview
+from stirred.ledger import Drawing, Ledger, Preview
 from stirred.ledger.amount import Amount
 from stirred.release.audit import require_claim
-from stirred.release.job import Facts, job_of
+from stirred.release.job import Facts, Job, job_of
+from stirred.release.payment import fingerprints, group_of
 from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
 
@@ -60,9 +61,7 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
     job = job_of(plan, path.parent)
     specification, facts = job.specification(), job.facts()
     require_claim(plan, specification)
-    cost = None
-    if ledger is not None:
-        cost = ledger.preview(plan.dataset.name, specification, period=plan.dataset.period)
+    cost = None if ledger is None else _preview(plan, job, specification, ledger)
     return DryRun(
         plan=plan,
         specification=specification,
@@ -70,6 +69,17 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
         cost=cost,
         open_steps=tuple(step.name for step in plan.checklist.blocking()),
         warnings=(*facts.warnings, *_warnings(plan, specification, cost)),
+    )
+
+
+def _preview(plan: Plan, job: Job, specification: Specification, ledger: Ledger) -> Preview:
+    drawing = Drawing("", fingerprints(job, ledger))
+    return ledger.preview(
+        plan.dataset.name,
+        specification,
+        period=plan.dataset.period,
+        group=group_of(plan),
+        drawing=drawing,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stirred.noise import Source
 from stirred.release.plan import Plan, SwapPlan
@@ -23,6 +23,9 @@ from stirred.release.record import (
     PublishedTable,
 )
 from stirred.spec.specification import Specification
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class Job(Protocol):
 
     def data(self) -> Any:
         """The confidential data, read once."""
+
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The confidential tables as they are in their files, every column: to recognise them again."""
 
     @property
     def folder(self) -> Path:

@@ -95,11 +95,24 @@ class TopDownPlan(TopDownSettings):
 MechanismPlan = Annotated[SwapPlan | TopDownPlan, Field(discriminator="kind")]
 
 
+class GroupPlan(Block):
+    """How many units of the mechanism one unit of the account can be, and why.
+
+    For a release of households on an account of persons: a person who moves changes two households.
+    """
+
+    unit: str
+    factor: Number
+    because: str = Field(min_length=1)
+
+
 class DatasetPlan(Block):
     """The confidential data: the name of their account in the ledger, and how many units are said to exist.
 
     ``population`` is public knowledge, used for warnings only. ``ceiling`` is the total budget with which the
-    account is opened, in the currency of the mechanism (rho squared for TopDown, epsilon for swapping).
+    account is opened: in the currency of the mechanism (rho squared for TopDown, epsilon for swapping), or,
+    where plans of several mechanisms share the account, in the currency that they have in common (rho
+    squared). ``group`` restates the release for the protection unit of the account.
     """
 
     name: str
@@ -107,6 +120,7 @@ class DatasetPlan(Block):
     population: int | None = Field(default=None, ge=1)
     period: str | None = None
     ceiling: Number | None = None
+    group: GroupPlan | None = None
 
 
 class LegalBasis(Block):

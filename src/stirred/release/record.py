@@ -118,6 +118,7 @@ class ReleaseRecord:
     reason: str = ""
     warnings: tuple[str, ...] = ()
     audit: AuditRecord | None = None
+    registry: str | None = None
 
 
 @dataclass(frozen=True)

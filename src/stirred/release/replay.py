@@ -5,19 +5,25 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from stirred.audit import Finding, Tape, Verdict, artefacts_of, distance_between, replay_audit
+from stirred.ledger import Ledger, SqliteStorage
+from stirred.ledger.key import KeyFile
 from stirred.noise import Source
 from stirred.release.checklist import Passage
+from stirred.release.folder import PUBLIC
 from stirred.release.job import Job
+from stirred.release.manifest import NAME, manifest_of
+from stirred.release.payment import drawing_of
 from stirred.release.plan import Plan
-from stirred.release.registry import record_of as registry_record
+from stirred.spec.exact import INFINITY
 from stirred.spec.specification import Specification
 
+STANDING = datetime(2000, 1, 1, tzinfo=UTC)
 REPLAYS = 3
 
 
@@ -35,7 +41,9 @@ class Members:
 
 
 def replayed(plan: Plan, job: Job, claim: Specification, members: Members, source: Source) -> Finding:
-    """Publish one draw from the data and again from others of the universe, and compare every file.
+    """Publish one draw from the data and again from others of the universe, and compare every public byte.
+
+    Compared are the public files, the manifest and the export of the ledger that pays.
 
     The other runs find the public files of the plan in their folder, and no confidential one.
     """
@@ -59,10 +67,10 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
             own = job if frames is data else job.on(frames, bare)
             own.prepare()
             drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
-            public = Path(tempfile.mkdtemp(dir=folder)) / "public"
-            shutil.copytree(kept, public)
-            _publish(plan, own, drawn, public)
-            return artefacts_of(public)
+            place = Path(tempfile.mkdtemp(dir=folder))
+            shutil.copytree(kept, place / "out" / PUBLIC)
+            export = _published(plan, own, drawn, place)
+            return artefacts_of(place / "out") | {"the ledger's export": export}
 
         return replay_audit(
             run, data, changed[0], claim, source,
@@ -70,14 +78,33 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
         )  # fmt: skip
 
 
-def _publish(plan: Plan, job: Job, drawn: Any, folder: Path) -> None:
-    """Everything public that a release writes, from the draw."""
-    from stirred.release.run import record_of, write_documents
+def _published(plan: Plan, job: Job, drawn: Any, place: Path) -> str:
+    """Everything public that a release writes from the draw, with its manifest; returns the ledger's export.
 
-    published = job.publish(drawn, folder)
-    specification = job.specification()
-    record = record_of(plan, job.facts(), specification, Passage(), published)
-    write_documents(replace(record, made_on=""), folder)
-    if plan.registry is not None:
-        text = registry_record(specification, plan.registry, delta=Fraction(plan.delta)).to_yaml()
-        (folder / "registry.yaml").write_text(text, encoding="utf-8")
+    Clock and key of the ledger stand still, so that whatever differs is a function of the data.
+    """
+    from stirred.release.documents import record_of, write_documents
+
+    folder, specification, name = place / "out", job.specification(), plan.dataset.name
+    ledger = _standing_ledger(place / "ledger.db", plan, specification)
+    drawing = drawing_of(job, folder, ledger)
+    spend = ledger.spend(name, specification, plan.digest, by=plan.curator, drawing=drawing)
+    published = job.publish(drawn, folder / PUBLIC)
+    record = record_of(plan, job.facts(), specification, Passage(), published, ledger, spend)
+    write_documents(record, folder / PUBLIC)
+    manifest = manifest_of(plan, folder, spend, publishable=True)
+    (folder / NAME).write_text(manifest.text(), encoding="utf-8")
+    ledger.finish(spend, manifest.digest, by=plan.curator)
+    return ledger.export("json") + ledger.export("csv")
+
+
+def _standing_ledger(path: Path, plan: Plan, specification: Specification) -> Ledger:
+    """A ledger without end, whose clock and key are the same in every replay."""
+    key = KeyFile(path.with_name("ledger.key"))
+    key.path.write_text("0" * 64 + "\n", encoding="ascii")
+    ledger = Ledger(SqliteStorage.create(path), key=key, clock=lambda: STANDING)
+    ledger.found(plan.curator, key.read())
+    ledger.appoint(plan.curator, "owner", "curator", by=plan.curator)
+    endless = specification.budget.model_copy(update={"amounts": (INFINITY,), "rule": ""})
+    ledger.open_dataset(plan.dataset.name, specification.flavor.with_budget(endless), by=plan.curator)
+    return ledger

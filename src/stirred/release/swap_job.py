@@ -70,6 +70,15 @@ class SwapJob:
         """The confidential records."""
         return self._records
 
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Households and persons with every column of their files."""
+        out = {"households": self._records.households}
+        if self._records.persons is not None:
+            given = self._records.persons if self._given is not None else None
+            file = self.folder / (self.settings.persons or "")
+            out["persons"] = read_table(file, "persons") if given is None else given
+        return out
+
     def public_files(self) -> tuple[str, ...]:
         """None: a swap reads records only."""
         return ()

@@ -70,9 +70,17 @@ class TopDownJob:
     def _prepared(self) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
         return self.mechanism.prepare(self.data())
 
+    @cached_property
+    def _read(self) -> Mapping[str, Any]:
+        return self.settings.data(self.folder)
+
     def data(self) -> Mapping[str, Any]:
         """The confidential tables, by unit."""
-        return self.settings.data(self.folder) if self._frames is None else self._frames
+        return self._read if self._frames is None else self._frames
+
+    def tables(self) -> Mapping[str, Any]:
+        """The confidential tables with every column of their files."""
+        return self.data()
 
     def public_files(self) -> tuple[str, ...]:
         """The geography, unless its path does not depend on the folder."""

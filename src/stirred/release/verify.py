@@ -8,7 +8,7 @@ from pathlib import Path
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
 from stirred.release.job import job_of
-from stirred.release.manifest import NAME, Manifest
+from stirred.release.manifest import NAME, PURPOSE, Manifest, Seals
 from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
 
@@ -28,13 +28,18 @@ class Verified:
 
 
 def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None = None) -> Verified:
-    """Check every file against the manifest.
+    """Check every public file against the manifest; internal files, with the ledger's key, against theirs.
 
-    With a ledger, also the manifest against its entry; with the plan and the data that it names, also the
-    invariants of the published records against those of the data.
+    A folder without ``internal/`` is what others are given, and is sound without it. With a ledger, also the
+    manifest against its entry; with the plan and the data that it names, also the invariants of the published
+    records against those of the data.
     """
     manifest = Manifest.read(folder)
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
+    sealed = _internal(folder, ledger)
+    if sealed is not None:
+        checks.append("the internal files")
+        problems += sealed
     public = folder / "public"
     if manifest.facts.get("publishable"):
         checks.append("the specification")
@@ -49,6 +54,23 @@ def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None
         checks.append("the invariants")
         problems += _invariants(manifest, folder, plan)
     return Verified(folder, tuple(checks), tuple(problems))
+
+
+def _internal(folder: Path, ledger: Ledger | None) -> list[str] | None:
+    """What is wrong with the internal files; nothing where they were left out, or the key is not at hand."""
+    if not (folder / "internal").exists():
+        return None
+    seals = Seals.read(folder)
+    if seals is None:
+        return ["the seals of the internal files are missing or damaged"]
+    return seals.differences(folder, None if ledger is None else _key(ledger))
+
+
+def _key(ledger: Ledger) -> bytes | None:
+    try:
+        return ledger.derived_key(PURPOSE)
+    except StirredError:
+        return None
 
 
 def _invariants(manifest: Manifest, folder: Path, path: Path) -> list[str]:

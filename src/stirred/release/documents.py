@@ -1,0 +1,150 @@
+"""The documents of a release: what it says of itself, in public and inside, beside its products."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from stirred import __version__
+from stirred.ledger import Ledger, Spend, Statement
+from stirred.ledger.amount import Amount
+from stirred.release.audit import AuditRecord
+from stirred.release.checklist import Passage
+from stirred.release.job import Facts, Published
+from stirred.release.plan import Plan
+from stirred.release.record import InternalRecord, ReleaseRecord
+from stirred.release.registry import record_of as registry_record
+from stirred.release.report import report_html, report_json, report_markdown
+from stirred.release.table import ReleaseRow, ReleaseTable
+from stirred.spec.specification import Specification
+
+
+def record_of(
+    plan: Plan,
+    facts: Facts,
+    specification: Specification,
+    passage: Passage,
+    published: Published,
+    ledger: Ledger | None = None,
+    spend: Spend | None = None,
+    audit: AuditRecord | None = None,
+) -> ReleaseRecord:
+    """The public facts of a release."""
+    statement = None if ledger is None else ledger.statement(plan.dataset.name)
+    table = _release_table(plan, facts, specification, statement)
+    day = datetime.now(UTC).date().isoformat() if spend is None else spend.at[:10]
+    return ReleaseRecord(
+        name=plan.name,
+        title=plan.title,
+        description=plan.description,
+        agency=plan.agency,
+        dataset=plan.dataset.description or plan.dataset.name,
+        stage=plan.stage.value.replace("_", " "),
+        made_on=day,
+        version=__version__,
+        mechanism=facts.mechanism,
+        settings=facts.settings,
+        specification=specification,
+        exact=facts.exact,
+        constraints=facts.constraints,
+        files=published.files,
+        tables=published.tables,
+        table=table,
+        governance=plan.governance,
+        passage=passage,
+        budget=facts.budget,
+        geography=facts.geography,
+        swap_rate=facts.swap_rate,
+        largest_stratum=facts.largest_stratum,
+        spent="" if statement is None else str(Amount.of(statement.spent)),
+        remaining="" if statement is None else str(Amount.of(statement.remaining)),
+        ledger_head="" if ledger is None else str(ledger.head()),
+        plan_digest=plan.digest,
+        warnings=facts.warnings,
+        audit=None if audit is None else audit.public(),
+        registry=registry_text(plan, specification),
+    )
+
+
+def registry_text(plan: Plan, specification: Specification) -> str | None:
+    """The record for a registry of releases, if the plan describes one."""
+    if plan.registry is None:
+        return None
+    return registry_record(specification, plan.registry, delta=Fraction(plan.delta)).to_yaml()
+
+
+def _release_table(
+    plan: Plan, facts: Facts, specification: Specification, statement: Statement | None
+) -> ReleaseTable:
+    """One row for every release of the data set in the ledger, and for every step without protection."""
+
+    def row(step: str, mechanism: str, own: Specification | None) -> ReleaseRow:
+        return ReleaseRow(
+            step=step,
+            scope=plan.description or plan.title,
+            mechanism=mechanism,
+            implementation=f"stirred {__version__}",
+            specification=own,
+        )
+
+    if statement is None:
+        return ReleaseTable.of(
+            [row(plan.title, facts.mechanism, specification)], delta=Fraction(plan.delta), scope=plan.title
+        )
+    rows = [
+        row(plan.title, facts.mechanism, spend.specification)
+        if spend.plan == plan.digest
+        else row(f"release of event {spend.sequence}", "as that release says", spend.specification)
+        for spend in statement.spends
+    ]
+    rows += [row(step, "none: not protected", None) for step in statement.tainted]
+    total = None if statement.tainted else statement.spent
+    return ReleaseTable.of(rows, total=total, delta=Fraction(plan.delta), scope=plan.title)
+
+
+def write_documents(record: ReleaseRecord, folder: Path) -> None:
+    """Specification, release table, data dictionary and report beside the products."""
+    texts = {
+        "specification.json": record.specification.to_json(),
+        "release-table.md": record.table.to_markdown(),
+        "release-table.csv": record.table.to_csv(),
+        "release-table.json": record.table.to_json(),
+        "data-dictionary.json": json.dumps(_dictionary(record), indent=2, ensure_ascii=False) + "\n",
+        "report.html": report_html(record),
+        "report.md": report_markdown(record),
+        "report.json": report_json(record),
+    }
+    if record.audit is not None:
+        texts["audit.json"] = record.audit.to_json()
+    if record.registry is not None:
+        texts["registry.yaml"] = record.registry
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _dictionary(record: ReleaseRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": file.path,
+            "kind": file.kind,
+            "title": file.title,
+            "rows": file.rows,
+            "uncertainty": file.uncertainty,
+            "columns": [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in file.columns],
+        }
+        for file in record.files
+    ]
+
+
+def write_internal(
+    record: ReleaseRecord, internal: InternalRecord, audit: AuditRecord | None, folder: Path
+) -> None:
+    """Errors against the truth, the audit in full, and the internal edition of the report."""
+    if audit is not None:
+        (folder / "audit-internal.json").write_text(audit.to_json(), encoding="utf-8")
+    for name, frame in internal.accuracy.items():
+        frame.write_csv(folder / f"accuracy-{name}.csv")
+    (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")

@@ -1,0 +1,156 @@
+"""Payment: one spend, one place, one data set, one draw.
+
+Guarantee
+    The spend is durable before a random word is drawn, and says (under the ledger's key) where the release is
+    drawn and from which data. It is resumed there and on those data alone; elsewhere it is refused, or paid
+    again. What an earlier attempt had drawn is destroyed before anything is drawn again, and the ledger says
+    so.
+Assumes
+    Nobody else kept a copy of a temporary folder, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from stirred.data import fingerprint
+from stirred.errors import InputError, Refusal
+from stirred.ledger import Drawing, Elsewhere, Ledger, Spend
+from stirred.ledger.events import Group
+from stirred.release.checklist import Passage
+from stirred.release.folder import part_of, place_of
+from stirred.release.job import Job
+from stirred.release.plan import Plan
+from stirred.spec.specification import Specification
+
+PURPOSE = "data"
+
+
+def drawing_of(job: Job, output: Path, ledger: Ledger) -> Drawing:
+    """Where a release is to be drawn, and the fingerprints of its data under the ledger's key."""
+    return Drawing(str(place_of(output)), fingerprints(job, ledger))
+
+
+def fingerprints(job: Job, ledger: Ledger) -> dict[str, str]:
+    """The confidential tables of a job, as the ledger knows them again."""
+    key = ledger.derived_key(PURPOSE)
+    return {name: fingerprint(table, key) for name, table in job.tables().items()}
+
+
+def group_of(plan: Plan) -> Group | None:
+    """How many units of the mechanism one unit of the account can be, if the plan says so."""
+    group = plan.dataset.group
+    return None if group is None else Group(factor=str(group.factor), because=group.because)
+
+
+def known_spend(plan: Plan, ledger: Ledger) -> Spend | None:
+    """The spend of an earlier run of this plan that was not abandoned."""
+    spends = [s for s in ledger.statement(plan.dataset.name).spends if s.plan == plan.digest]
+    kept = [spend for spend in spends if not spend.abandoned]
+    return kept[-1] if kept else None
+
+
+def require_payable(
+    plan: Plan,
+    specification: Specification,
+    ledger: Ledger,
+    known: Spend | None,
+    drawing: Drawing,
+    *,
+    pay_again: bool,
+) -> None:
+    """Refuse, before anything is recorded, what the ledger would refuse."""
+    if known is not None:
+        try:
+            _require_same(specification, ledger, known, drawing)
+        except Refusal:
+            if not pay_again:
+                raise
+        else:
+            return
+    name, period = plan.dataset.name, plan.dataset.period
+    found = ledger.preview(name, specification, period=period, group=group_of(plan), drawing=drawing)
+    if found.refusal is not None:
+        raise found.refusal
+
+
+def paid(
+    plan: Plan,
+    specification: Specification,
+    passage: Passage,
+    ledger: Ledger,
+    known: Spend | None,
+    drawing: Drawing,
+    *,
+    pay_again: bool,
+) -> Spend:
+    """The spend of this plan: a new one, or the one of a run that was interrupted. Overrides come first."""
+    require_payable(plan, specification, ledger, known, drawing, pay_again=pay_again)
+    name, by = plan.dataset.name, plan.curator
+    if passage.override is not None:
+        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
+        ledger.override(name, steps, passage.override.reason, by=passage.override.by)
+    if known is not None and _is_same(specification, ledger, known, drawing):
+        spend = ledger.resume(name, plan.digest, by=by, drawing=drawing)
+    else:
+        if known is not None:
+            ledger.abandon(known, by=by)
+        spend = ledger.spend(
+            name,
+            specification,
+            plan.digest,
+            by=by,
+            period=plan.dataset.period,
+            group=group_of(plan),
+            once=True,
+            drawing=drawing,
+        )
+    destroy_leftovers(plan, ledger)
+    return spend
+
+
+def destroy_leftovers(plan: Plan, ledger: Ledger) -> None:
+    """Remove what earlier attempts of this plan had drawn, and record it."""
+    for spend in ledger.statement(plan.dataset.name).spends:
+        last = spend.attempt if spend.abandoned else spend.attempt - 1
+        drawing = ledger.drawing(spend)
+        if spend.plan != plan.digest or drawing is None or spend.discarded >= last:
+            continue
+        output = Path(drawing.place)
+        if not output.parent.is_dir():
+            # The disk is not there: nothing can be said to be destroyed. The next run looks again.
+            continue
+        remove_parts(output, spend, last)
+        ledger.discard(spend, last, by=plan.curator)
+
+
+def remove_parts(output: Path, spend: Spend, last: int) -> None:
+    """Remove the temporary folders of the attempts up to one; refuse to go on where one stays."""
+    for attempt in range(1, last + 1):
+        part = part_of(output, spend.sequence, attempt)
+        shutil.rmtree(part, ignore_errors=True)
+        if part.exists():
+            raise InputError(
+                "what an interrupted run had drawn cannot be removed",
+                field="output",
+                expected=f"permission to remove {part.name}",
+                hint="Remove it by hand and run again: a second draw must not lie beside the first.",
+            )
+
+
+def _is_same(specification: Specification, ledger: Ledger, known: Spend, drawing: Drawing) -> bool:
+    try:
+        _require_same(specification, ledger, known, drawing)
+    except Refusal:
+        return False
+    return True
+
+
+def _require_same(specification: Specification, ledger: Ledger, known: Spend, drawing: Drawing) -> None:
+    """Refuse a guarantee, a place or data that are not those that were paid for."""
+    if known.specification != specification:
+        raise Elsewhere("the guarantee is not the one that was paid for")
+    kept = ledger.drawing(known)
+    if kept is not None:
+        kept.require_same(drawing)
