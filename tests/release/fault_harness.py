@@ -100,7 +100,7 @@ def arm(point: str) -> None:
         "after the draw": [(job, "draw", True, 1) for job in jobs],
         "while tables are written": [(module, "write_table", True, 2) for module in modules],
         "before the documents": [(run_module, "write_documents", False, 1)],
-        "before the manifest": [(run_module, "_write_internal", True, 1)],
+        "before the manifest": [(run_module, "write_internal", True, 1)],
         "after the manifest": [(Ledger, "finish", False, 1)],
         "after the finish": [(Ledger, "finish", True, 1)],
         "after the rename": [(Path, "rename", True, 1)],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,3 +295,19 @@ def test_while_it_is_written_the_folder_is_its_owners_alone(
     ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
     left = interrupted(case, mechanism, tmp_path / "A", ledger)
     assert left.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.slow
+def test_a_tenth_of_the_campaign_of_kills_finds_no_fault() -> None:
+    """Twenty deaths at random lines, with the seed of the campaign whose log stands in the documentation."""
+    script = Path(__file__).with_name("kill_campaign.py")
+    done = subprocess.run(
+        [sys.executable, str(script), "--kills", "20", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    seen = json.loads(done.stdout)
+    assert seen["faults"] == []
+    assert seen["kills"] >= 20
