@@ -8,6 +8,7 @@ not twice 126.78). Such an edge here moves the premetric to neighbours, or refus
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -25,7 +26,7 @@ from stirred.spec.closed_form.rounding import (
     rational_below,
     significant_up,
 )
-from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction, ceil_decimal
+from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.extended import product
 from stirred.spec.input_premetric import neighbours_of
 from stirred.spec.least_distance import least_distance
@@ -341,12 +342,11 @@ def census_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
     Reference
         Proposition 1.3 of Bun and Steinke 2016, as the Census Bureau uses it.
     """
-    with localcontext() as context:
-        context.prec = 80
-        square = Decimal(rho_squared.numerator) / Decimal(rho_squared.denominator)
-        log = (Decimal(delta.denominator) / Decimal(delta.numerator)).ln()
-        value = square + 2 * (square * log).sqrt()
-        return ceil_decimal((value, Decimal(1).scaleb(-60) * (1 + value)), 30)
+    with localcontext(context(80)):
+        square = _decimal(rho_squared)
+        value = square + 2 * (square * _decimal(1 / delta).ln()).sqrt()
+        raised = Fraction(value + (1 + value).scaleb(-60))
+        return Fraction(math.ceil(raised * 10**30), 10**30)
 
 
 def optimal_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
