@@ -29,7 +29,7 @@ from stirred.spec.closed_form.rounding import (
 from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.extended import product
 from stirred.spec.input_premetric import neighbours_of
-from stirred.spec.least_distance import least_distance
+from stirred.spec.separation import least_distance
 from stirred.spec.output_premetric import (
     Approximate,
     GaussianTradeOff,
@@ -98,7 +98,7 @@ def convert(
         distances: ``refuse``, or restrict it to ``neighbours``.
     attributes
         From pure DP to zCDP: all that the mechanism reads of a record, where the domain's schema has more.
-        This becomes an assumption of the result (``least_distance.require_reads``).
+        This becomes an assumption of the result (``separation.require_reads``).
     """
     edge = _edge(specification, target)
     _require_concentrated(edge, attributes)

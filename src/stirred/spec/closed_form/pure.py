@@ -66,7 +66,7 @@ def mu_of_pure(epsilon: Exact) -> Exact:
     Examples
     --------
     >>> mu_of_pure(Exact.of(1)).rounded(6)
-    '1.232009'
+    '1.232035'
     """
     if epsilon.is_infinite:
         return INFINITY

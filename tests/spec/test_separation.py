@@ -45,7 +45,7 @@ from stirred.spec.input_premetric import (
     SymmetricDifference,
 )
 from stirred.spec.invariant import Named
-from stirred.spec.least_distance import least_distance
+from stirred.spec.separation import least_distance
 from stirred.spec.multiverse import Explicit, Trivial
 from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
 from stirred.spec.psa import swapping_invariants

@@ -1,4 +1,4 @@
-"""The least positive distance between two data sets of one universe.
+"""Separation: the least positive distance between two data sets of one universe.
 
 A conversion that bends with the distance is tightest where distances cannot be small: pure DP becomes
 zCDP with rho^2 = epsilon tanh(epsilon d0 / 2) / d0, which falls in d0 (``closed_form.rho_squared_of_pure``).
