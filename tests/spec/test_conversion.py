@@ -231,7 +231,7 @@ def test_the_three_methods_are_ordered(rho_squared: float, delta: float) -> None
     assert amounts["gaussian"] <= amounts["optimal"] <= amounts["census"]
     grid = canonne_kamath_steinke(rho_squared, delta)
     assert amounts["optimal"] == pytest.approx(grid, rel=1e-6, abs=1e-9)
-    assert optimal_epsilon(rho_squared, delta) <= grid * (1 + 1e-9) + 1e-12
+    assert optimal_epsilon(Fraction(str(rho_squared)), exact_delta) <= grid * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.parametrize(("rho_squared", "delta"), [("0.5", "1e-6"), ("2.63", "1e-8"), ("0.01", "1e-5")])

@@ -95,7 +95,9 @@ def test_variances_are_the_squared_scale_over_both_shares(name: str, scale: Frac
     for level, shares in allocation.queries.items():
         for query, share in shares.items():
             assert allocation.variance(level, query) == scale**2 / (allocation.levels[level] * share)
-    assert optimal_epsilon(float(allocation.rho_squared), 1e-10) == pytest.approx(epsilon, abs=5e-5)
+    assert float(optimal_epsilon(allocation.rho_squared, Fraction(1, 10**10))) == pytest.approx(
+        epsilon, abs=5e-5
+    )
 
 
 def test_level_shares() -> None:

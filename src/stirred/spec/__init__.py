@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from stirred.spec.invariant import Threshold as Threshold
     from stirred.spec.invariant import evaluate as evaluate
     from stirred.spec.invariant import margins as margins
+    from stirred.spec.joint import InUnit as InUnit
+    from stirred.spec.joint import jointly as jointly
+    from stirred.spec.joint import restate as restate
+    from stirred.spec.separation import least_distance as least_distance
     from stirred.spec.mechanism import FiniteMechanism as FiniteMechanism
     from stirred.spec.mechanism import protection_loss as protection_loss
     from stirred.spec.mechanism import satisfies as satisfies
@@ -59,6 +63,7 @@ __all__ = [
     "Exact",
     "FiniteMechanism",
     "Flavor",
+    "InUnit",
     "Order",
     "Recode",
     "Schema",
@@ -76,13 +81,16 @@ __all__ = [
     "evaluate",
     "from_invariants",
     "gaming_audit",
+    "jointly",
     "json_schema",
+    "least_distance",
     "margins",
     "meet",
     "parallel",
     "post_process",
     "protection_loss",
     "pull_back",
+    "restate",
     "satisfies",
     "undo_imputation",
 ]
@@ -98,9 +106,11 @@ _HOMES = {
     "exact": ("Exact",),
     "gaming": ("gaming_audit",),
     "invariant": ("Condition", "Count", "Sum", "Threshold", "evaluate", "margins"),
+    "joint": ("InUnit", "jointly", "restate"),
     "mechanism": ("FiniteMechanism", "protection_loss", "satisfies"),
     "multiverse": ("from_invariants",),
     "schema": ("Attribute", "Recode", "Schema"),
+    "separation": ("least_distance",),
     "specification": ("Flavor", "Specification", "json_schema"),
     "unit": ("change_unit", "pull_back", "undo_imputation"),
 }

@@ -9,7 +9,7 @@ not twice 126.78). Such an edge here moves the premetric to neighbours, or refus
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -17,9 +17,19 @@ from typing import Any, Literal
 
 from stirred.errors import InputError, NotImplied
 from stirred.spec.budget import Budget
-from stirred.spec.exact import Exact, as_fraction, ceil_decimal
+from stirred.spec.closed_form import gaussian_epsilon, mu_of_pure, rho_squared_of_pure
+from stirred.spec.closed_form.rounding import (
+    context,
+    float_not_above,
+    float_not_below,
+    raised_root,
+    rational_below,
+    significant_up,
+)
+from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.extended import product
 from stirred.spec.input_premetric import neighbours_of
+from stirred.spec.separation import least_distance
 from stirred.spec.output_premetric import (
     Approximate,
     GaussianTradeOff,
@@ -46,13 +56,17 @@ class Converted:
 
 @dataclass(frozen=True)
 class Edge:
-    """One conversion: from, to, whether it is linear in the distance, and its source."""
+    """One conversion: from, to, whether it is linear in the distance, its source, and its formula.
+
+    ``formula`` is empty where the budget stays as it is.
+    """
 
     source: type
     target: Target
     linear: bool
     reference: str
     apply: Callable[[Specification, Any], tuple[Any, Budget]]
+    formula: str = ""
 
 
 def convert(
@@ -63,8 +77,12 @@ def convert(
     alpha: object = None,
     method: Method = "census",
     on_distance: OnDistance = "refuse",
+    attributes: Iterable[str] | None = None,
 ) -> Converted:
     """Restate a guarantee in another output premetric.
+
+    A budget that follows from the universe by a rule keeps the rule, under the formula of the conversion,
+    which rises with the budget.
 
     Parameters
     ----------
@@ -78,15 +96,24 @@ def convert(
     on_distance
         What to do with an edge that holds between neighbours only when the specification measures larger
         distances: ``refuse``, or restrict it to ``neighbours``.
+    attributes
+        From pure DP to zCDP: all that the mechanism reads of a record, where the domain's schema has more.
+        This becomes an assumption of the result (``separation.require_reads``).
     """
     edge = _edge(specification, target)
+    _require_concentrated(edge, attributes)
     steps = [f"{specification.output_premetric.symbol} to {target}: {edge.reference}"]
     if not edge.linear and not specification.input_premetric.flags.neighbour_valued:
         specification, note = _to_neighbours(specification, on_distance)
         steps.append(note)
-    options = _Options(delta, alpha, method)
+    options = _Options(delta, alpha, method, None if attributes is None else tuple(attributes))
     premetric, budget = edge.apply(specification, options)
+    rule = specification.budget.rule
+    if rule and edge.formula:
+        rule = f"{options.formula or edge.formula}, of the following. {rule}"
+    budget = Budget(parametrisation=budget.parametrisation, amounts=budget.amounts, rule=rule)
     fields = dict(specification) | {"output_premetric": premetric, "budget": budget}
+    steps += [options.step] if options.step else []
     if options.assumption:
         fields["assumptions"] = (*specification.assumptions, options.assumption)
         steps.append(f"assumes: {options.assumption}")
@@ -115,7 +142,7 @@ def epsilon_at_distance(
     at = Budget.by_universe(specification.budget.parametrisation, (specification.budget.amount,)).scaled(
         distance
     )
-    return Exact(_zcdp_epsilon(_rho_squared(at), as_fraction(delta), method))
+    return _zcdp_epsilon(_rho_squared(at), _Options(delta, None, method).exact_delta(), method)
 
 
 @dataclass
@@ -123,7 +150,10 @@ class _Options:
     delta: object
     alpha: object
     method: Method
+    attributes: tuple[str, ...] | None = None
     assumption: str = ""
+    formula: str = ""
+    step: str = ""
 
     def exact_delta(self) -> Fraction:
         if self.delta is None:
@@ -197,13 +227,29 @@ def _neighbour_warning(moved: Specification) -> str:
     )
 
 
-def _pure_to_zcdp(specification: Specification, _: _Options) -> tuple[Any, Budget]:
-    epsilon = specification.budget.linear()
-    if epsilon.is_infinite:
-        return NormalisedRenyi(), Budget.zcdp(rho_squared="inf")
-    square = epsilon.square
-    exact = epsilon.rounded_up() ** 2 if square is None else square
-    return NormalisedRenyi(), Budget.zcdp(rho_squared=Exact(exact / 2))
+def _require_concentrated(edge: Edge, attributes: object) -> None:
+    if attributes is not None and edge.apply is not _pure_to_zcdp:
+        raise InputError(
+            "the attributes that a mechanism reads bear on pure DP to zCDP alone",
+            field="attributes",
+            expected="no attributes for this conversion",
+            hint="Leave them out.",
+        )
+
+
+def _pure_to_zcdp(specification: Specification, options: _Options) -> tuple[Any, Budget]:
+    least = least_distance(specification, options.attributes)
+    if least is None or least.is_infinite:
+        options.formula = "ε²/2"
+        options.step = "without a least distance inside universes rho^2 = epsilon^2/2"
+    else:
+        options.formula = f"ε tanh(ε d₀/2)/d₀ at the least distance d₀ = {least}"
+        options.step = f"the least distance inside universes is d0 = {least}"
+    if options.attributes is not None:
+        unit, names = specification.input_premetric.unit, ", ".join(options.attributes)
+        options.assumption = f"the mechanism reads of a {unit} record nothing but {names}"
+    square = rho_squared_of_pure(specification.budget.linear(), least)
+    return NormalisedRenyi(), Budget.zcdp(rho_squared=square)
 
 
 def _pure_to_approximate(specification: Specification, options: _Options) -> tuple[Any, Budget]:
@@ -224,20 +270,14 @@ def _pure_to_tv(specification: Specification, _: _Options) -> tuple[Any, Budget]
 
 
 def _pure_to_gdp(specification: Specification, _: _Options) -> tuple[Any, Budget]:
-    """mu = -2 Phi^-1(1/(1 + e^epsilon)): the least Gaussian curve under the pure one."""
-    from scipy.special import ndtri_exp
-
-    epsilon = specification.budget.linear()
-    if epsilon.is_infinite:
-        return GaussianTradeOff(), Budget.gdp(mu="inf")
-    value = epsilon.float_up()
-    mu = -2 * float(ndtri_exp(-value - math.log1p(math.exp(-value))))
-    return GaussianTradeOff(), Budget.gdp(mu=Exact.computed(_upward(max(mu, 0.0))))
+    return GaussianTradeOff(), Budget.gdp(mu=mu_of_pure(specification.budget.linear()))
 
 
 def _zcdp_to_renyi(specification: Specification, options: _Options) -> tuple[Any, Budget]:
     alpha = Exact.of(_alpha(options))
     square = Exact(_rho_squared(specification.budget))
+    if alpha.is_infinite or square.is_zero:
+        return Renyi(alpha=alpha), Budget.epsilon(ZERO if square.is_zero else INFINITY)
     return Renyi(alpha=alpha), Budget.epsilon(product(alpha, square))
 
 
@@ -245,28 +285,33 @@ def _zcdp_to_approximate(specification: Specification, options: _Options) -> tup
     delta = options.exact_delta()
     if options.method == "gaussian":
         options.assumption = "the mechanism adds Gaussian noise and nothing else"
+    options.formula = f"the ε of ρ at δ = {delta} by the {options.method} conversion"
     epsilon = _zcdp_epsilon(_rho_squared(specification.budget), delta, options.method)
-    return Approximate(delta=Exact(delta)), Budget.epsilon(Exact(epsilon))
+    return Approximate(delta=Exact(delta)), Budget.epsilon(epsilon)
 
 
 def _gdp_to_approximate(specification: Specification, options: _Options) -> tuple[Any, Budget]:
-    from stirred.spec.closed_form import gaussian_epsilon
-
     delta = options.exact_delta()
-    epsilon = gaussian_epsilon(specification.budget.linear().float_up(), float(delta))
-    return Approximate(delta=Exact(delta)), Budget.epsilon(Exact.computed(_upward(epsilon)))
+    epsilon = _gaussian_epsilon(specification.budget.linear().float_up(), delta)
+    return Approximate(delta=Exact(delta)), Budget.epsilon(epsilon)
 
 
 def _renyi_to_approximate(specification: Specification, options: _Options) -> tuple[Any, Budget]:
+    """epsilon + ln(1/delta) / (alpha - 1), exactly where alpha is rational."""
     delta = options.exact_delta()
     source = specification.output_premetric
     assert isinstance(source, Renyi)
     if source.alpha.is_infinite:
         return Approximate(delta=Exact(delta)), specification.budget
-    order = float(source.alpha)
-    slack = math.log(1 / delta) / (order - 1)
-    total = specification.budget.linear().float_up() + slack
-    return Approximate(delta=Exact(delta)), Budget.epsilon(Exact.computed(_upward(total)))
+    slack = Exact.log(1 / delta) / rational_below(source.alpha - Exact.of(1))
+    return Approximate(delta=Exact(delta)), Budget.epsilon(specification.budget.linear() + slack)
+
+
+def _gaussian_epsilon(mu: float, delta: Fraction) -> Exact:
+    """Epsilon of a Gaussian trade-off whose mu, like one over delta, was rounded up to a float."""
+    if mu == float("inf"):
+        return INFINITY
+    return Exact.computed(gaussian_epsilon(mu, float_not_above(delta)))
 
 
 def _rho_squared(budget: Budget) -> Fraction:
@@ -282,16 +327,13 @@ def _rho_squared(budget: Budget) -> Fraction:
     return value.rounded_up() ** 2 if square is None else square
 
 
-def _zcdp_epsilon(rho_squared: Fraction, delta: Fraction, method: Method) -> Fraction:
-    """Epsilon at delta, rounded up to thirty places (census) or twelve digits (the others)."""
+def _zcdp_epsilon(rho_squared: Fraction, delta: Fraction, method: Method) -> Exact:
+    """Epsilon at delta, rounded up."""
     if method == "census":
-        return census_epsilon(rho_squared, delta)
+        return Exact(census_epsilon(rho_squared, delta))
     if method == "gaussian":
-        from stirred.spec.closed_form import gaussian_epsilon
-
-        mu = math.sqrt(2 * rho_squared)
-        return Fraction(_upward(gaussian_epsilon(mu, float(delta))))
-    return Fraction(_upward(optimal_epsilon(float(rho_squared), float(delta))))
+        return _gaussian_epsilon(raised_root(float_not_below(2 * rho_squared)), delta)
+    return Exact(optimal_epsilon(rho_squared, delta))
 
 
 def census_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
@@ -300,39 +342,45 @@ def census_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
     Reference
         Proposition 1.3 of Bun and Steinke 2016, as the Census Bureau uses it.
     """
-    with localcontext() as context:
-        context.prec = 80
-        square = Decimal(rho_squared.numerator) / Decimal(rho_squared.denominator)
-        log = (Decimal(delta.denominator) / Decimal(delta.numerator)).ln()
-        value = square + 2 * (square * log).sqrt()
-        return ceil_decimal((value, Decimal(1).scaleb(-60) * (1 + value)), 30)
+    with localcontext(context(80)):
+        square = _decimal(rho_squared)
+        value = square + 2 * (square * _decimal(1 / delta).ln()).sqrt()
+        raised = Fraction(value + (1 + value).scaleb(-60))
+        return Fraction(math.ceil(raised * 10**30), 10**30)
 
 
-def optimal_epsilon(rho_squared: float, delta: float) -> float:
+def optimal_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
     """Least epsilon that zCDP alone implies, by the bound of Canonne, Kamath and Steinke (2020).
 
-    inf over alpha > 1 of  rho^2 alpha + ln(1/(alpha delta))/(alpha - 1) + ln(1 - 1/alpha),
-    which is valid at every alpha, so a numerical minimiser only costs tightness.
+    inf over alpha > 1 of  rho^2 alpha + ln(1/(alpha delta))/(alpha - 1) + ln(1 - 1/alpha).
+
+    Guarantee
+        The bound is valid at every alpha, so an inexact minimiser only costs tightness. Its value there is
+        evaluated with a known error and rounded up at forty digits: never below the infimum.
     """
     if rho_squared == 0:
-        return 0.0
-
-    def bound(log_excess: float) -> float:
-        excess = math.exp(log_excess)
+        return Fraction(0)
+    with localcontext(context(120)):
+        mean, log = _decimal(rho_squared), _decimal(1 / delta).ln()
+        excess = _best_excess(mean, log)
         alpha = 1 + excess
-        return (
-            rho_squared * alpha - (math.log(delta) + math.log(alpha)) / excess + log_excess - math.log(alpha)
-        )
+        value = mean * alpha + (log - alpha.ln()) / excess - (alpha / excess).ln()
+        size = mean * alpha + (1 + log + alpha.ln()) / excess + abs(excess.ln()) + 1
+        return significant_up(max(Fraction(0), Fraction(value + size.scaleb(-100))))
 
-    centre = math.log(math.sqrt(-math.log(delta) / rho_squared))
-    low, high = centre - 12, centre + 12
-    for _ in range(200):
-        third = (high - low) / 3
-        if bound(low + third) <= bound(high - third):
-            high -= third
-        else:
-            low += third
-    return max(0.0, bound((low + high) / 2))
+
+def _best_excess(mean: Decimal, log: Decimal) -> Decimal:
+    """The alpha - 1 at which the bound is least: its slope is mean - (log - ln alpha)/(alpha - 1)^2."""
+    low = min((log / mean / 2).sqrt(), (log / 2).exp() - 1)
+    high = min((log / mean).sqrt(), log.exp() - 1)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean * middle**2 + (1 + middle).ln() < log else (low, middle)
+    return high
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def _alpha(options: _Options) -> object:
@@ -346,25 +394,35 @@ def _alpha(options: _Options) -> object:
     return options.alpha
 
 
-def _upward(value: float) -> float:
-    """Against the user: a relative 1e-12 covers the error of the special functions."""
-    return value * (1 + 1e-12)
-
-
 _EDGES = (
-    Edge(Multiplicative, "zcdp", True, "D_NoR <= D_Mult/sqrt 2 (Bun, Steinke 2016)", _pure_to_zcdp),
+    Edge(
+        Multiplicative,
+        "zcdp",
+        True,
+        "D_NoR^2 <= epsilon tanh(epsilon d0/2)/d0 with d0 the least distance, or epsilon^2/2 without one",
+        _pure_to_zcdp,
+        "ε tanh(ε d₀/2)/d₀",
+    ),
     Edge(Multiplicative, "approximate", True, "D_Mult^delta <= D_Mult", _pure_to_approximate),
     Edge(Multiplicative, "renyi", True, "D_alpha <= D_Mult", _pure_to_renyi),
     Edge(Multiplicative, "kullback-leibler", True, "KL <= D_Mult", _pure_to_kl),
-    Edge(Multiplicative, "total-variation", True, "TV <= D_Mult/2", _pure_to_tv),
-    Edge(Multiplicative, "gdp", False, "trade-off of randomised response (Dong 2022)", _pure_to_gdp),
-    Edge(NormalisedRenyi, "renyi", False, "D_alpha <= alpha rho^2 at distance one", _zcdp_to_renyi),
+    Edge(Multiplicative, "total-variation", True, "TV <= D_Mult/2", _pure_to_tv, "ε/2"),
+    Edge(
+        Multiplicative,
+        "gdp",
+        False,
+        "trade-off of randomised response (Dong 2022)",
+        _pure_to_gdp,
+        "-2 Φ⁻¹(1/(1 + e^ε))",
+    ),
+    Edge(NormalisedRenyi, "renyi", False, "D_alpha <= alpha rho^2 at distance one", _zcdp_to_renyi, "α ρ²"),
     Edge(
         NormalisedRenyi,
         "approximate",
         False,
         "rho^2 + 2 rho sqrt(-ln delta), or tighter; at distance k the bound is not k times that",
         _zcdp_to_approximate,
+        "the ε of ρ at δ",
     ),
     Edge(
         GaussianTradeOff,
@@ -372,6 +430,7 @@ _EDGES = (
         False,
         "Dong, Roth, Su 2022, cor. 2.13",
         _gdp_to_approximate,
+        "the ε of μ at δ",
     ),
-    Edge(Renyi, "approximate", False, "Mironov 2017, prop. 3", _renyi_to_approximate),
+    Edge(Renyi, "approximate", False, "Mironov 2017, prop. 3", _renyi_to_approximate, "ε + ln(1/δ)/(α - 1)"),
 )

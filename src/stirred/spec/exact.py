@@ -18,7 +18,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, total_ordering
 from typing import Any
@@ -377,14 +377,6 @@ def as_fraction(value: object) -> Fraction:
         except (ValueError, ZeroDivisionError):
             raise _not_a_number() from None
     raise _not_a_number()
-
-
-def ceil_decimal(value_and_error: tuple[Decimal, Decimal], places: int) -> Fraction:
-    """Round a decimal with a known error bound up to so many places."""
-    value, error = value_and_error
-    with localcontext() as context:
-        context.prec = 400
-        return Fraction((value + error).quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
 def _not_a_number() -> InputError:

@@ -15,12 +15,14 @@ that loss under every premetric of this package:
 Numbers given by the caller are read as they are written (``0.1`` is one tenth). Results are floats
 that never understate a protection loss: rational results are the least float not below the value,
 all others are raised by at least the error of their evaluation (a relative 1e-12 unless said
-otherwise). Type-II errors are lowered alike, since a larger error would claim more protection.
+otherwise). Type-II errors are lowered alike, since a larger error would claim more protection. What pure DP
+implies (``mu_of_pure``, ``rho_squared_of_pure``) is rational, rounded up at forty digits.
 """
 
 from stirred.spec.closed_form.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
 from stirred.spec.closed_form.laplace import DiscreteLaplace, Laplace
 from stirred.spec.closed_form.noise_law import NoiseLaw
+from stirred.spec.closed_form.pure import mu_of_pure, rho_squared_of_pure
 from stirred.spec.closed_form.randomised_response import RandomisedResponse
 
 __all__ = [
@@ -32,4 +34,6 @@ __all__ = [
     "RandomisedResponse",
     "gaussian_delta",
     "gaussian_epsilon",
+    "mu_of_pure",
+    "rho_squared_of_pure",
 ]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 
+from stirred.spec.exact import Exact
+
+DIGITS = 40
 MARGIN = 1e-12
 ROUNDING = 2.0**-48
 EXPONENTS = range(1, 13)
@@ -45,3 +49,33 @@ def raised_root(value: float) -> float:
     if math.isinf(root) or Fraction(root) ** 2 >= Fraction(value):
         return root
     return math.nextafter(root, math.inf)
+
+
+def significant_up(value: Fraction, digits: int = DIGITS) -> Fraction:
+    """The least decimal with so many significant digits that is not below a non-negative rational."""
+    with localcontext(context(digits, ROUND_CEILING)):
+        return Fraction(Decimal(value.numerator) / Decimal(value.denominator))
+
+
+def rational_above(value: Exact, digits: int = DIGITS) -> Fraction:
+    """A rational that is not below a positive finite number, and agrees with it in so many digits."""
+    return value.rounded_up(_places(value, digits))
+
+
+def rational_below(value: Exact, digits: int = DIGITS) -> Fraction:
+    """A rational that is not above a positive finite number, and agrees with it in so many digits."""
+    whole = value.rational
+    return Fraction(value.rounded(_places(value, digits), down=True)) if whole is None else whole
+
+
+def context(digits: int, rounding: str = ROUND_HALF_EVEN) -> Context:
+    """Decimal arithmetic of so many digits, in which nothing overflows or underflows."""
+    return Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def _places(value: Exact, digits: int) -> int:
+    """Decimal places that hold so many significant digits of a positive number."""
+    places = digits
+    while value.rational is None and value.rounded_up(places) < Fraction(10) ** (digits - places):
+        places *= 2
+    return places
