@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from stirred.cli.app import app
 from stirred.cli.demo import _progress
 from stirred.release import demonstration
 from stirred.release.verify import verify_release
+from stirred.spec import Specification
 
 runner = CliRunner(env={"COLUMNS": "92"})
 
@@ -34,7 +37,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 
 def test_one_object_says_where_everything_is(shown: Shown) -> None:
-    assert set(shown.body) == {"schema_version", "folder", "reports", "comparison", "sentence"}
+    assert set(shown.body) == {"schema_version", "folder", "reports", "comparison", "sentence", "together"}
     assert shown.stderr == ""
     assert set(shown.body["reports"]) == {"swap", "topdown"}
     for path in (*shown.body["reports"].values(), shown.body["comparison"]):
@@ -69,6 +72,21 @@ def test_the_two_releases_are_of_one_domain(shown: Shown) -> None:
     assert orders["domain"] == "equivalent"
     assert set(orders.values()) >= {"equivalent", "incomparable"}
     assert body["first"]["expected"] and body["second"]["expected"]
+
+
+def test_one_county_has_one_account_with_the_joint_loss_of_both_releases(shown: Shown) -> None:
+    """The demonstration itself opened two accounts for one county: two ceilings for the same people."""
+    found = runner.invoke(app, ["ledger", "show", str(shown.folder / "ledger.db"), "--json"])
+    (account,) = json.loads(found.stdout)["datasets"]
+    assert [spend["status"] for spend in account["spends"]] == ["finished", "finished"]
+    # epsilon of the households, doubled for a person who moves, by 2 epsilon tanh(epsilon); and 2.6312.
+    epsilon = Specification.from_json((shown.folder / "swap/public/specification.json").read_text()).budget
+    expected = 2 * float(epsilon.amount) * math.tanh(float(epsilon.amount)) + 2.6312
+    spent = float(Fraction(account["spent"]["rho_squared"]))
+    assert spent == pytest.approx(expected, abs=1e-4) == pytest.approx(24.2364, abs=1e-4)
+    assert "ρ² = 24.2364" in shown.body["together"]
+    for path in ("comparison.html", "topdown/public/report.html"):
+        assert "24.2364" in (shown.folder / path).read_text(encoding="utf-8")
 
 
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:

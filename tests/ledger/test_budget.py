@@ -126,7 +126,7 @@ def test_an_infinite_spend_is_refused_by_a_finite_ceiling(tmp_path: Path) -> Non
 def test_another_flavor_is_refused_with_a_reason_and_never_compared(tmp_path: Path) -> None:
     ledger = make(tmp_path, pure(1))
     for other, reason in (
-        (zcdp("1/100"), "output premetric differs"),
+        (zcdp("1/100"), "D_NoR is not restated as D_Mult"),
         (pure("1/100", HOUSEHOLDS), "distances are not known to bound"),
         (pure("1/100", multiverse=counted()), "does not condition on all invariants"),
     ):

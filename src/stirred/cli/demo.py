@@ -21,6 +21,7 @@ def demo(
     made = demonstrate(output, _progress)
     reports = {name: str(m.folder / "public" / "report.html") for name, m in made.releases.items()}
     sentence = made.comparison.verdict.sentence()
+    together = made.comparison.together_in_words()
     if as_json:
         print_json(
             {
@@ -28,12 +29,13 @@ def demo(
                 "reports": reports,
                 "comparison": str(made.report),
                 "sentence": sentence,
+                "together": together,
             }
         )
         return
     for name, release in made.releases.items():
         print_text(f"\n{name}: {release.specification}\n{reports[name]}")
-    print_text(f"\n{sentence}\n\nThe comparison is {made.report.resolve()}")
+    print_text(f"\n{sentence}\n\n{together}\n\nThe comparison is {made.report.resolve()}")
 
 
 def _progress(text: str) -> None:

@@ -259,7 +259,7 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
         ("block", "the first is", "because"),
         [(b["block"].replace("_", " "), b["order"], b["reason"]) for b in record["blocks"]],
     )
-    print_text(f"\n{record['sentence']}\n")
+    print_text(f"\n{record['sentence']}\n\n{record['together']}\n")
     for label, key in ((found.first.name, "first"), (found.second.name, "second"), ("both", "both")):
         for text in record["invariants"][key]:
             print_text(f"* exact in {label}: {text}")

@@ -27,10 +27,10 @@ from stirred.spec.budget import Budget
 from stirred.spec.composition import compose
 from stirred.spec.exact import Exact
 from stirred.spec.input_premetric import Neighbours
+from stirred.spec.joint import restate
 from stirred.spec.multiverse import Trivial
 from stirred.spec.output_premetric import Multiplicative
 from stirred.spec.specification import Flavor, Specification
-from stirred.spec.unit import change_unit
 
 _RELATIONS: dict[str, tuple[str, tuple[str, ...], Relation]] = {
     "simple-random": ("replacement", ("replace", "replace-ordered"), "replace-one"),
@@ -99,13 +99,13 @@ def carried(
 ) -> Part:
     """A release restated in the ceiling's flavor, or the reason why it cannot be.
 
-    The group factor is applied first: one unit of the ceiling is at most so many units of the release.
+    The output premetric follows that of the ceiling (pure DP to zCDP by the least distance of its universes),
+    and the group factor says how many units of the release one unit of the ceiling is at most.
     """
     try:
-        if group is not None:
-            factor = Fraction(group.factor)
-            specification = change_unit(specification, ceiling.input_premetric, factor, group.because)
-        part = Part(_composed([specification], ceiling), sample)
+        factor, because = (None, "") if group is None else (Fraction(group.factor), group.because)
+        restated = restate(specification, ceiling, factor=factor, because=because)
+        part = Part(_composed([restated], ceiling), sample)
     except StirredError as error:
         raise IncomparableFlavor(
             f"this release cannot be charged to the data set: {error.problem}",

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError
+from stirred.errors import InputError, StirredError
 from stirred.release.dry_run import dry_run
 from stirred.release.job import Expected
 from stirred.release.manifest import NAME, Manifest
+from stirred.release.plan import GroupPlan
+from stirred.release.together import unit_of
 from stirred.show import specification_page
 from stirred.spec import catalogue
 from stirred.spec.comparison import Comparison, compare
 from stirred.spec.invariant import plural
+from stirred.spec.joint import InUnit, jointly
 from stirred.spec.multiverse import declared_invariants
 from stirred.spec.specification import Specification
 
@@ -26,12 +29,17 @@ NOT_COMPARABLE = (
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: its name, its guarantee, what theory expects and (internal) what was measured."""
+    """One of the two: its name, its guarantee, what theory expects and (internal) what was measured.
+
+    ``dataset`` and ``unit`` say on which account it is made, and in which unit the account counts it.
+    """
 
     name: str
     specification: Specification
     expected: tuple[Expected, ...] = ()
     measured: tuple[dict[str, Any], ...] = ()
+    dataset: str = ""
+    unit: InUnit | None = None
 
     @classmethod
     def of(cls, path: Path) -> Side:
@@ -39,7 +47,14 @@ class Side:
         if path.is_dir():
             return _released(path)
         found = dry_run(path)
-        return cls(found.plan.name, found.specification, found.facts.expected)
+        dataset = found.plan.dataset
+        return cls(
+            found.plan.name,
+            found.specification,
+            found.facts.expected,
+            dataset=dataset.name,
+            unit=unit_of(dataset.group),
+        )
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,25 @@ class SideBySide:
     def same_flavor(self) -> bool:
         """Whether the budgets are amounts of one flavor."""
         return self.first.specification.flavor == self.second.specification.flavor
+
+    def together(self) -> Specification | str:
+        """What both promise together, if they are of one data set; or why that cannot be said."""
+        sides = (self.first, self.second)
+        if self.first.dataset != self.second.dataset:
+            return "They are released from different data sets, so their losses do not add up."
+        if self.first.name == self.second.name:
+            return "They are the same release."
+        try:
+            return jointly(*(s.specification for s in sides), units=[s.unit for s in sides])
+        except StirredError as error:
+            return f"What both promise together cannot be said: {error.problem}."
+
+    def together_in_words(self) -> str:
+        """The same as a sentence."""
+        found = self.together()
+        if isinstance(found, str):
+            return found
+        return f"Both releases together: {found}."
 
     def invariants(self) -> dict[str, list[str]]:
         """What is exact in the first, in the second, and in both."""
@@ -71,10 +105,12 @@ class SideBySide:
             self.second.specification,
             (self.first.name, self.second.name),
             entries=len(catalogue.catalogue()),
+            together=self.together_in_words(),
         )
 
     def record(self) -> dict[str, Any]:
         """Plain data with stable keys; measured errors are left out: they are internal."""
+        joint = self.together()
         return {
             "first": _side(self.first),
             "second": _side(self.second),
@@ -82,6 +118,8 @@ class SideBySide:
             "sentence": self.verdict.sentence(),
             "blocks": self.verdict.to_polars().to_dicts(),
             "invariants": self.invariants(),
+            "together": self.together_in_words(),
+            "joint_guarantee": None if isinstance(joint, str) else joint.record(),
             "budgets_comparable": self.same_flavor,
             "warning": "" if self.same_flavor else NOT_COMPARABLE,
         }
@@ -106,7 +144,10 @@ def _released(folder: Path) -> Side:
         )
     specification = Specification.from_json(path.read_text(encoding="utf-8"))
     name = str(manifest.facts.get("name", folder.name))
-    return Side(name, specification, _published(place), _measured(folder))
+    group = manifest.facts.get("group")
+    unit = None if group is None else unit_of(GroupPlan.read(group))
+    dataset = str(manifest.facts.get("dataset", ""))
+    return Side(name, specification, _published(place), _measured(folder), dataset, unit)
 
 
 def _published(place: Path) -> tuple[Expected, ...]:

@@ -37,7 +37,7 @@ class Demonstration:
 
 
 def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Demonstration:
-    """Generate a county, open a ledger, audit and run both shipped plans, compare."""
+    """Generate a county, open one account for it in a ledger, audit and run both plans, compare."""
     if folder.exists():
         raise InputError(
             f"the folder {folder.name} exists already",
@@ -54,15 +54,17 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
         synthetic_county().write(data)
         ledger = Ledger.create(temporary / "ledger.db", owner=OWNER)
         ledger.appoint(CURATOR, "curator", by=OWNER)
-        made = {}
-        for name in PLANS:
-            path = data / f"{name}.yaml"
+        paths = {name: data / f"{name}.yaml" for name in PLANS}
+        for name, path in paths.items():
             write_atomically(path, example_plan(name))
+        progress("opening one account for both releases")
+        open_account(list(paths.values()), ledger, by=OWNER)
+        made = {}
+        for name, path in paths.items():
             plan = Plan.load(path)
             progress(f"auditing: {plan.title}")
             audit = audit_plan(path)
             progress(f"releasing: {plan.title}")
-            open_account([path], ledger, by=OWNER)
             made[name] = run_release(path, temporary / name, ledger, audit=audit)
         progress("comparing the two")
         compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])

@@ -127,6 +127,7 @@ def manifest_of(plan: Plan, folder: Path, spend: Spend | None, *, publishable: b
         "plan": plan.digest,
         "publishable": publishable,
         "dataset": plan.dataset.name,
+        "group": None if plan.dataset.group is None else plan.dataset.group.record(),
         "spend": None if spend is None else spend.sequence,
     }
     return Manifest.of(folder, facts)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.release.plan import Plan
+from stirred.release.plan import GroupPlan, Plan
 from stirred.spec.input_premetric import HammingUnordered
+from stirred.spec.joint import InUnit, jointly
 from stirred.spec.specification import Specification
-from stirred.spec.unit import change_unit
-
-
-def restated(plan: Plan, specification: Specification) -> Specification:
-    """The guarantee of a release for the protection unit of its data set's account."""
-    group = plan.dataset.group
-    if group is None:
-        return specification
-    return change_unit(specification, HammingUnordered(unit=group.unit), group.factor, group.because)
 
 
 def joint_guarantee(parts: Sequence[tuple[Plan, Specification]]) -> Specification:
-    """The guarantee of all releases together, in one flavor."""
-    return restated(*parts[0])
+    """The guarantee of all releases together, in one flavor: the units that the plans restate them for."""
+    return jointly(*(own for _, own in parts), units=[unit_of(plan.dataset.group) for plan, _ in parts])
+
+
+def unit_of(group: GroupPlan | None) -> InUnit | None:
+    """The unit of an account, as a change of the release's own."""
+    return None if group is None else InUnit(HammingUnordered(unit=group.unit), group.factor, group.because)

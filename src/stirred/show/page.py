@@ -17,9 +17,13 @@ _BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budge
 
 
 def specification_page(
-    first: Specification, second: Specification, names: tuple[str, str], entries: int
+    first: Specification,
+    second: Specification,
+    names: tuple[str, str],
+    entries: int,
+    together: str = "",
 ) -> str:
-    """The page as HTML text; it loads nothing from anywhere."""
+    """The page as HTML text; it loads nothing from anywhere. ``together`` says what both promise together."""
     verdict = compare(first, second)
     tables = census_tables()
     return _rendered(
@@ -35,6 +39,7 @@ def specification_page(
         cell=_cell,
         version=__version__,
         entries=entries,
+        together=together,
     )
 
 
