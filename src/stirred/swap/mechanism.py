@@ -35,6 +35,7 @@ from stirred.spec.psa import RULE, swapping_invariants, swapping_loss
 from stirred.spec.schema import Attribute, Schema
 from stirred.spec.specification import Specification, Standing
 from stirred.swap.derangement import Rates, draw_donors
+from stirred.swap.exposure import exposure_of
 from stirred.swap.loss import tighter_loss, variable_rate_loss
 from stirred.swap.order import random_order
 from stirred.swap.prepared import Prepared
@@ -148,7 +149,12 @@ class PermutationSwap:
         """What the invariants fix and what they leave."""
         prepared = self.prepare(as_records(data))
         report = InvariantReport.of(
-            prepared.records.households, prepared.roles, prepared.strata, self.unit, self.missing
+            prepared.records.households,
+            prepared.roles,
+            prepared.strata,
+            self.unit,
+            self.missing,
+            exposure_of(prepared, self.unit, self.missing, self.imputed),
         )
         return replace(report, persons=_with_persons(prepared).hold[len(prepared.roles.hold) :])
 
