@@ -12,6 +12,7 @@ from stirred.cli.app import app
 from stirred.spec import Specification
 
 runner = CliRunner()
+ROLES = ("--swap", "county", "--match", "size", "--hold", "owner")
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -52,7 +53,7 @@ def test_a_budget_below_the_least_is_refused() -> None:
 
 
 def test_dry_run_states_the_guarantee_and_writes_nothing(tmp_path: Path) -> None:
-    call = ("swap", "run", str(frame(tmp_path)), "--swap", "county", "--match", "size", "--rate", "0.5")
+    call = ("swap", "run", str(frame(tmp_path)), *ROLES, "--rate", "0.5")
     body = as_json(*call, "--id", "id", "--output", str(tmp_path / "out"), "--dry-run")
     assert Specification.read(body["specification"]).budget.amount.exponential == 21
     assert any("published exactly" in sentence for sentence in body["report"])
@@ -60,9 +61,11 @@ def test_dry_run_states_the_guarantee_and_writes_nothing(tmp_path: Path) -> None
 
 
 def test_run_writes_protected_records(tmp_path: Path) -> None:
-    call = ("swap", "run", str(frame(tmp_path)), "--swap", "county", "--match", "size", "--rate", "0.5")
+    call = ("swap", "run", str(frame(tmp_path)), *ROLES, "--rate", "0.5")
     body = as_json(*call, "--id", "id", "--by", "size", "--output", str(tmp_path / "out"))
     assert body["records"] == 40
+    assert body["publishable"] is False
+    assert body["reason"] == "it was not paid for in a ledger: a trial"
     assert body["files"] == ["size=1", "size=2"]
     code, _, err = run(*call, "--output", str(tmp_path / "out"))
     assert code == 2
@@ -70,17 +73,7 @@ def test_run_writes_protected_records(tmp_path: Path) -> None:
 
 
 def test_rates_zero_and_one_need_permission(tmp_path: Path) -> None:
-    call = (
-        "swap",
-        "run",
-        str(frame(tmp_path)),
-        "--swap",
-        "county",
-        "--rate",
-        "1",
-        "--output",
-        str(tmp_path / "o"),
-    )
+    call = ("swap", "run", str(frame(tmp_path)), *ROLES, "--rate", "1", "--output", str(tmp_path / "o"))
     code, _, err = run(*call)
     assert code == 3
     assert "allow-infinite-loss" in err.replace("\n", "")

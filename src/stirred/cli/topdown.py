@@ -122,8 +122,12 @@ def _explain(plan: Plan, folder: Path, as_json: bool) -> None:
 
     mechanism = plan.mechanism(folder)
     specification = mechanism.guarantee()
-    exposures = exposures_of(mechanism, mechanism.prepare(plan.data(folder))[1])
-    refusal = exposures.refusal()
+    exposures = None
+    if plan.at_hand(folder):
+        exposures = exposures_of(mechanism, mechanism.prepare(plan.data(folder))[1])
+    refusal = None if exposures is None else exposures.refusal()
+    unknown = "The records are not at hand: what the exact statistics determine of them is not known yet."
+    said = [unknown] if exposures is None else exposures.sentences()
     sentences = [constraint.sentence() for constraint in mechanism.constraints]
     if as_json:
         print_json(
@@ -132,14 +136,14 @@ def _explain(plan: Plan, folder: Path, as_json: bool) -> None:
                 "guarantee": str(specification),
                 "constraints": sentences,
                 "budgets": {u.unit: u.allocation.record() for u in mechanism.universes},
-                "exposure": exposures.record(),
+                "exposure": None if exposures is None else exposures.record(),
                 "refused": None if refusal is None else refusal.problem,
             }
         )
         return
     print_card(specification.card())
     print_text("")
-    for sentence in (*exposures.sentences(), *sentences):
+    for sentence in (*said, *sentences):
         print_text(f"* {sentence}")
     if refusal is not None:
         print_text(f"* This would be refused: {refusal.problem}.")

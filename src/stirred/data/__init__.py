@@ -1,4 +1,4 @@
-"""Tables of records: reading them, coding their columns as integers, tabulating, and measuring error and exposure."""
+"""Tables of records: reading, coding columns as integers, tabulating, measuring error and exposure."""
 
 from stirred.data.codes import Codes, code_columns, physical, row_hashes
 from stirred.data.error import ErrorSummary, compare_tables, cramers_v

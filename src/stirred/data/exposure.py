@@ -167,9 +167,7 @@ class Exposures:
             raise refusal
 
 
-def determined_by_two_tables(
-    strata: NDArray[Any], count: int, rows: Codes, columns: Codes
-) -> int:
+def determined_by_two_tables(strata: NDArray[Any], count: int, rows: Codes, columns: Codes) -> int:
     """Records that two tables of every stratum determine together.
 
     ``rows`` and ``columns`` number the cells of the two tables; a cell lies within one stratum.

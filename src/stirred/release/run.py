@@ -34,6 +34,7 @@ from stirred.release.checklist import Override, Passage, gate
 from stirred.release.job import Facts, Job, Progress, Published, job_of
 from stirred.release.manifest import NAME, Manifest
 from stirred.release.plan import Plan
+from stirred.release.protection import protected
 from stirred.release.record import InternalRecord, ReleaseRecord
 from stirred.release.registry import lint
 from stirred.release.registry import record_of as registry_record
@@ -105,6 +106,7 @@ def run_release(
     specification, facts = job.specification(), job.facts()
     _require_consistent(plan, specification)
     require_claim(plan, specification)
+    facts, passage = protected(plan, job, facts, passage, override)
     job.prepare()
     _require_writable(output)
     if ledger is not None and source.publishable and known is None:
@@ -194,8 +196,7 @@ def _paid(
         refusal = ledger.preview(name, specification, period=period).refusal if known is None else None
         if refusal is not None:
             raise refusal
-        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
-        ledger.override(name, steps, passage.override.reason, by=passage.override.by)
+        ledger.override(name, passage.what(), passage.override.reason, by=passage.override.by)
     if known is not None:
         return ledger.resume(name, plan.digest, by=plan.curator)
     return ledger.spend(name, specification, plan.digest, by=plan.curator, period=period, once=True)
@@ -377,6 +378,7 @@ def record_of(
         ledger_head="" if ledger is None else str(ledger.head()),
         plan_digest=plan.digest,
         warnings=facts.warnings,
+        exposures=facts.exposures,
         audit=audit,
     )
 

@@ -44,7 +44,7 @@ def require_whole(
     hold: Iterable[str],
     persons: Iterable[str] = (),
 ) -> None:
-    """Refuse roles that tear a declared hierarchy apart; ``persons`` are the columns that only persons have."""
+    """Refuse roles that tear a declared hierarchy apart; ``persons`` are columns that only persons have."""
     fixed = frozenset[str]().union(*(places_of(nesting, name) for name in match))
     moving = {name: places_of(nesting, name) for name in swap}
     for column, of_persons in [*((name, False) for name in hold), *((name, True) for name in persons)]:
@@ -65,7 +65,10 @@ def require_whole(
 def _torn(moved: str, held: str, common: frozenset[str]) -> InputError:
     if held in common:
         how = f"{moved} is nested in {held}"
-        expected, hint = f"{held} among the swapping or the matching variables", "Match on it, or swap it too."
+        expected, hint = (
+            f"{held} among the swapping or the matching variables",
+            "Match on it, or swap it too.",
+        )
     elif moved in common:
         how = f"{held} is nested in {moved}"
         expected, hint = f"{held} among the swapping variables", "Places travel together: swap it too."
@@ -111,9 +114,16 @@ def require_declared(records: Records, roles: Roles) -> None:
     if records.persons is not None and records.id is not None:
         persons = records.persons
         own = [name for name in persons.columns if name not in {records.id, *roles.swap}]
-        home = persons.select(records.id).join(
-            frame.select(records.id).with_row_index("__home"), on=records.id, how="left", maintain_order="left"
-        )["__home"].to_numpy()
+        home = (
+            persons.select(records.id)
+            .join(
+                frame.select(records.id).with_row_index("__home"),
+                on=records.id,
+                how="left",
+                maintain_order="left",
+            )["__home"]
+            .to_numpy()
+        )
         _refuse_functions(
             {name: Codes(code.values[home], code.count) for name, code in moved.items()},
             {name: code_columns(persons, (name,), missing="level") for name in own},

@@ -6,8 +6,8 @@ all counts, the least value that a table of the universe can have, added up.
 
 How
     Cells that no family tells apart are one *atom*; so are the leaves of a node below the finest level that
-    speaks of an atom. Where an atom has two cells or two leaves, one of them can give all it has to the other:
-    neither is determined. Only single counts are. Then
+    speaks of an atom. Where an atom has two cells or two leaves, one of them can give all it has to the
+    other: neither is determined. Only single counts are. Then
 
     - if any two of the bounded sums are nested or disjoint (a *laminar* family) the sums form a tree, and one
       pass up and one down give the sharp bounds of each;
@@ -17,8 +17,8 @@ How
       upper one: the answer says so.
 
 Guarantee
-    ``least <= true <= most`` always, and ``records`` is at most the size of the smallest table (equal to it in
-    the first two cases); the numbers depend on the bounds alone.
+    ``least <= true <= most`` always, and ``records`` is at most the size of the smallest table (equal to it
+    in the first two cases); the numbers depend on the bounds alone.
 Assumes
     Some table keeps all bounds.
 Reference
@@ -243,7 +243,7 @@ class _Forest:
             above.endless = _parts(above)[2] + self._lifted(free.astype(np.int64), one.level, above.level)
 
     def _down(self) -> int:
-        """From the whole inwards: a sum is at least what its siblings cannot have, at most what they leave."""
+        """From the whole inwards: a sum has at least what its siblings cannot, at most what they leave."""
         found = 0
         for one in self.sums:
             if one.parent != WHOLE:
