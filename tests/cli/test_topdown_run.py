@@ -56,6 +56,34 @@ def test_dry_run_needs_no_data(tmp_path: Path) -> None:
     assert body["exposure"] is None
 
 
+def test_a_plan_with_everything_invariant_is_refused(tmp_path: Path) -> None:
+    """Every count is exact: the records come out as they went in, whatever the budget."""
+    exact = "  - {kind: invariant, count: {unit: person, by: [block, quarters, sex, age]}}\ntables:"
+    plan = write_plan(tmp_path, PLAN.replace("tables:", exact))
+    code, _, err = run(str(plan), "--output", str(tmp_path / "out"))
+    assert code == 3
+    assert "determine more than 1% of the persons" in " ".join(err.split())
+    assert not (tmp_path / "out").exists()
+    code, out, _ = run(str(plan), "--dry-run")
+    assert code == 0 and "This would be refused" in out
+    code, out, err = run(
+        str(plan), "--output", str(tmp_path / "out"), "--accept-determined", "a drill", "--json"
+    )
+    assert code == 0, err
+    person = json.loads(out)["exposure"][0]
+    assert person["determined"] == person["records"] == 109
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["accepted_determined"] == "a drill"
+    assert manifest["exposure"][0] == person
+
+
+def test_topdown_run_without_a_ledger_writes_nothing_public(tmp_path: Path) -> None:
+    code, out, _ = run(str(write_plan(tmp_path)), "--output", str(tmp_path / "out"), "--json")
+    assert code == 0
+    assert not any(name.startswith("public") for name in json.loads(out)["files"])
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"internal", "manifest.json"}
+
+
 def test_without_output_is_a_wrong_call(tmp_path: Path) -> None:
     code, _, err = run(str(write_plan(tmp_path)))
     assert code == 2

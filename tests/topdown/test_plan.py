@@ -82,14 +82,19 @@ def test_a_run_writes_everything(tmp_path: Path) -> None:
     made_in = tmp_path / "out" / "internal"
     text = (made_in / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == made.specification
-    persons, truth = pl.read_parquet(made_in / "person.parquet"), pl.read_parquet(tmp_path / "persons.parquet")
+    persons, truth = (
+        pl.read_parquet(made_in / "person.parquet"),
+        pl.read_parquet(tmp_path / "persons.parquet"),
+    )
     assert persons.height == truth.height
     assert not persons.filter((pl.col("quarters") == 2) & (pl.col("age") == "child")).height
     in_quarters = persons.filter(pl.col("quarters") == 2)
     assert in_quarters["block"].unique().to_list() == ["113"]
     units = pl.read_parquet(made_in / "housing_unit.parquet")["block"].value_counts().sort("block")
     assert units.equals(pl.read_parquet(tmp_path / "units.parquet")["block"].value_counts().sort("block"))
-    table = pl.read_csv(made_in / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String})
+    table = pl.read_csv(
+        made_in / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String}
+    )
     counted = (
         persons.with_columns(tract=pl.col("block").str.slice(0, 2)).group_by("tract", "sex", "age").len()
     )

@@ -98,8 +98,9 @@ class Exposure:
                 f"at least {self.determined:,} and at most {self.at_most:,} {of} (at most "
                 f"{percent(self.determined_share)})"
             )
+        bare = ": no budget protects these" if self.at_most else ""
         return (
-            f"The exact statistics alone determine {found}: no budget protects these. "
+            f"The exact statistics alone determine {found}{bare}. "
             f"{self.exposed:,} {of} ({percent(self.exposed_share)}) are alone in a cell of an exact table."
         )
 
