@@ -216,9 +216,8 @@ def test_a_plan_that_tears_its_places_is_refused_by_check_without_data(where: st
         del plan["mechanism"]["nesting"]
         names = ("block", "tract", "county", "size", "tenure", "sex")
         schema = {"attributes": [{"name": name} for name in names], "nesting": pairs}
-        plan["domain"] = {
-            "name": "X", "stage": "edited file", "structure": "multiset", "meaning": "all", "record_schema": schema,
-        }  # fmt: skip
+        plan["domain"] = {"name": "X", "stage": "edited file", "structure": "multiset", "meaning": "all"}
+        plan["domain"]["record_schema"] = schema
     path = write_plan(tmp_path / "plan.yaml", plan)
     ran = CliRunner().invoke(app, ["release", "check", str(path), "--json"])
     assert ran.exit_code == 2

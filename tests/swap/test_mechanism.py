@@ -392,8 +392,8 @@ def test_a_killed_run_leaves_no_output_and_can_be_run_again(tmp_path: Path) -> N
     script = (
         "import os, signal, sys; from stirred.swap import PermutationSwap, swap_files; "
         "PermutationSwap.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
-        "swap_files(PermutationSwap(match=('state', 'size'), swap=('county',), hold=('income',), rate='0.3'), "
-        "sys.argv[1], sys.argv[2], by='state', id='id')"
+        "swap = PermutationSwap(match=('state', 'size'), swap=('county',), hold=('income',), rate='0.3'); "
+        "swap_files(swap, sys.argv[1], sys.argv[2], by='state', id='id')"
     )
     call = [sys.executable, "-c", script, str(tmp_path / "in.parquet"), str(tmp_path / "out")]
     assert subprocess.run(call, check=False).returncode == -signal.SIGKILL
