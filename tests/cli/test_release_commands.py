@@ -192,7 +192,7 @@ def test_dry_run_says_what_it_costs_and_spends_nothing(make: Callable[[Path], Pa
     body = as_json("run", plan, "--ledger", ledger, "--dry-run")
     assert set(body) == {
         "plan", "plan_digest", "guarantee", "specification", "mechanism", "settings", "exact", "constraints",
-        "expected", "cost", "open_steps", "warnings",
+        "expected", "exposure", "refused", "cost", "open_steps", "warnings",
     }  # fmt: skip
     assert set(body["cost"]) == {"dataset", "requested", "remaining", "afterwards", "refused"}
     assert body["cost"]["refused"] is None and body["cost"]["afterwards"]

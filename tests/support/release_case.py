@@ -62,6 +62,7 @@ def swap_plan(**changes: Any) -> dict[str, Any]:
             "match": ["county", "size"],
             "swap": ["block"],
             "hold": ["tenure"],
+            "nesting": [],
             "rate": "1/2",
             "codebook": {"attributes": CODEBOOK},
             "tables": ["block * tenure", "block * size"],

@@ -44,6 +44,11 @@ def swapper(**fields: object) -> PermutationSwap:
     return PermutationSwap(**given | fields)  # type: ignore[arg-type]
 
 
+def named(**fields: object) -> PermutationSwap:
+    """Files are written of named columns alone."""
+    return swapper(**{"hold": ("owner", "income")} | fields)
+
+
 def counts(frame: pl.DataFrame, names: tuple[str, ...]) -> Counter[tuple[object, ...]]:
     return Counter(frame.select(names).rows())
 
@@ -87,13 +92,14 @@ def test_the_largest_stratum_counts_only_strata_with_two_distinct_records() -> N
     assert psa.guarantee(constant).budget.amount == Exact.of(0)
 
 
-def test_a_test_seed_is_never_publishable_and_the_systems_randomness_is() -> None:
-    seeded = swapper().release(households().drop("id"), TestSource(1))
-    assert not seeded.publishable
-    with pytest.raises(Refusal, match="test seed"):
-        seeded.require_publishable()
-    fresh = swapper().release(households().drop("id"))
-    fresh.require_publishable()
+def test_a_mechanism_alone_makes_trials_and_a_test_seed_is_said_besides() -> None:
+    seeded, fresh = (swapper().release(households().drop("id"), source) for source in (TestSource(1), None))
+    for made in (seeded, fresh):
+        assert not made.publishable
+        with pytest.raises(Refusal, match="not paid for in a ledger: a trial"):
+            made.require_publishable()
+    assert "test seed" in seeded.reason
+    assert "test seed" not in fresh.reason
 
 
 def test_the_compiled_path_has_the_exact_law_of_the_twin() -> None:
@@ -220,7 +226,7 @@ def test_the_report_says_what_is_exact_and_where_nothing_is_protected() -> None:
     frame = pl.DataFrame({"m": [1, 2, 2, 3, 3, 3], "h": [0, 0, 1, 5, 5, 5], "s": [1, 1, 2, 1, 2, 3]})
     report = PermutationSwap(match=("m",), swap=("s",), rate="1/2").report(frame)
     assert (report.strata, report.singletons, report.constant) == (3, 1, 1)
-    assert report.unprotected_records == 4
+    assert (report.exposure.determined, report.exposure.exposed) == (4, 6)
     assert (report.hold_cells, report.swap_cells) == (4, 6)
     text = " ".join(report.sentences())
     assert "Every combination of h is published exactly" in text
@@ -284,7 +290,7 @@ def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None
     frame = households(500)
     source = tmp_path / "in.parquet"
     frame.write_parquet(source)
-    done = swap_files(swapper(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
+    done = swap_files(named(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "state=0.parquet",
         "state=1.parquet",
@@ -297,34 +303,34 @@ def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None
     text = (tmp_path / "out" / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == done.specification
     with pytest.raises(InputError, match="exists already"):
-        swap_files(swapper(), source, tmp_path / "out", by="state", id="id")
+        swap_files(named(), source, tmp_path / "out", by="state", id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet", "out"}
 
 
 def test_an_interrupt_leaves_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    households(50).write_parquet(tmp_path / "in.parquet")
+    households(150).write_parquet(tmp_path / "in.parquet")
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PermutationSwap, "verify", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+        swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
     monkeypatch.undo()
-    swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert (tmp_path / "out").is_dir()
 
 
 def test_a_swapping_place_can_name_the_files(tmp_path: Path) -> None:
     frame = households(300)
     frame.write_parquet(tmp_path / "in.parquet")
-    done = swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
+    done = swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
     for name in done.files:
         part = pl.read_parquet(tmp_path / "out" / f"{name}.parquet")
         assert part["county"].n_unique() == 1
         assert part["id"].to_list() == list(range(part.height))
-    assert done.publishable
+    assert not done.publishable and done.reason == "it was not paid for in a ledger: a trial"
 
 
 def test_rates_are_read_exactly() -> None:
@@ -367,10 +373,12 @@ def test_a_source_used_twice_gives_fresh_draws() -> None:
 
 
 def test_files_of_an_uncertified_law_are_not_publishable(tmp_path: Path) -> None:
-    households(50).drop("id").write_parquet(tmp_path / "in.parquet")
-    swap = ExperimentalSwap(match=("state",), swap=("county",), rate="0.3", law="no-vacuous")
+    households(150).drop("id").write_parquet(tmp_path / "in.parquet")
+    swap = ExperimentalSwap(
+        match=("state",), swap=("county",), hold=("owner", "income"), rate="0.3", law="no-vacuous"
+    )
     done = swap_files(swap, tmp_path / "in.parquet", tmp_path / "out", by="state")
-    assert not done.publishable
+    assert not done.publishable and "not certified" in done.reason
     assert '"publishable": false' in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
 
 
@@ -380,17 +388,17 @@ def test_persons_and_one_file_a_place_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_leaves_no_output_and_can_be_run_again(tmp_path: Path) -> None:
-    households(50).write_parquet(tmp_path / "in.parquet")
+    households(150).write_parquet(tmp_path / "in.parquet")
     script = (
         "import os, signal, sys; from stirred.swap import PermutationSwap, swap_files; "
         "PermutationSwap.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
-        "swap_files(PermutationSwap(match=('size',), swap=('county',), rate='0.3'), "
-        "sys.argv[1], sys.argv[2], by='state', id='id')"
+        "swap = PermutationSwap(match=('state', 'size'), swap=('county',), hold=('income',), rate='0.3'); "
+        "swap_files(swap, sys.argv[1], sys.argv[2], by='state', id='id')"
     )
     call = [sys.executable, "-c", script, str(tmp_path / "in.parquet"), str(tmp_path / "out")]
     assert subprocess.run(call, check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
-    swap_files(swapper(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert (tmp_path / "out" / "manifest.json").is_file()
 
 
@@ -421,11 +429,11 @@ def test_the_report_names_what_is_known_of_persons() -> None:
     assert "household variables" in sentence
 
 
-@pytest.mark.parametrize("by", ["income", "id"])
+@pytest.mark.parametrize("by", ["owner", "id"])
 def test_a_column_without_a_role_cannot_split_the_output(tmp_path: Path, by: str) -> None:
-    households(50).write_parquet(tmp_path / "in.parquet")
+    households(150).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(InputError, match="no role"):
-        swap_files(swapper(hold=("owner",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
+        swap_files(swapper(hold=("income",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
 
 

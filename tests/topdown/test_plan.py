@@ -57,39 +57,44 @@ def test_json_is_a_plan_too(tmp_path: Path) -> None:
 
 def test_a_run_writes_everything(tmp_path: Path) -> None:
     made = run_plan(write_plan(tmp_path), tmp_path / "out")
-    assert made.publishable
+    assert not made.publishable and made.reason == "it was not paid for in a ledger: a trial"
     assert set(made.files) == {
         "internal/accuracy-housing_unit.csv",
         "internal/accuracy-person.csv",
         "internal/estimation.json",
         "manifest.json",
-        "public/budget-housing_unit.csv",
-        "public/budget-person.csv",
-        "public/constraints.json",
-        "public/housing_unit.parquet",
-        "public/person.parquet",
-        "public/schema-housing_unit.json",
-        "public/schema-person.json",
-        "public/specification.json",
-        "public/tables/housing_unit-block-occupancy.csv",
-        "public/tables/person-tract-sex-age.csv",
+        "internal/budget-housing_unit.csv",
+        "internal/budget-person.csv",
+        "internal/constraints.json",
+        "internal/housing_unit.parquet",
+        "internal/person.parquet",
+        "internal/schema-housing_unit.json",
+        "internal/schema-person.json",
+        "internal/specification.json",
+        "internal/tables/housing_unit-block-occupancy.csv",
+        "internal/tables/person-tract-sex-age.csv",
         *(
-            f"public/measurements/{unit}/{level}.parquet"
+            f"internal/measurements/{unit}/{level}.parquet"
             for unit in ("person", "housing_unit")
             for level in ("0-county", "1-tract", "2-block")
         ),
     }
-    public = tmp_path / "out" / "public"
-    text = (public / "specification.json").read_text(encoding="utf-8")
+    made_in = tmp_path / "out" / "internal"
+    text = (made_in / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == made.specification
-    persons, truth = pl.read_parquet(public / "person.parquet"), pl.read_parquet(tmp_path / "persons.parquet")
+    persons, truth = (
+        pl.read_parquet(made_in / "person.parquet"),
+        pl.read_parquet(tmp_path / "persons.parquet"),
+    )
     assert persons.height == truth.height
     assert not persons.filter((pl.col("quarters") == 2) & (pl.col("age") == "child")).height
     in_quarters = persons.filter(pl.col("quarters") == 2)
     assert in_quarters["block"].unique().to_list() == ["113"]
-    units = pl.read_parquet(public / "housing_unit.parquet")["block"].value_counts().sort("block")
+    units = pl.read_parquet(made_in / "housing_unit.parquet")["block"].value_counts().sort("block")
     assert units.equals(pl.read_parquet(tmp_path / "units.parquet")["block"].value_counts().sort("block"))
-    table = pl.read_csv(public / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String})
+    table = pl.read_csv(
+        made_in / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String}
+    )
     counted = (
         persons.with_columns(tract=pl.col("block").str.slice(0, 2)).group_by("tract", "sex", "age").len()
     )
@@ -110,7 +115,7 @@ def test_measurements_can_be_read_again(tmp_path: Path) -> None:
     path = write_plan(tmp_path)
     run_plan(path, tmp_path / "out")
     mechanism = Plan.load(path).mechanism(tmp_path)
-    folder = tmp_path / "out" / "public" / "measurements" / "person"
+    folder = tmp_path / "out" / "internal" / "measurements" / "person"
     again = Measurements.read(mechanism.designs["person"], folder)
     assert sum(chunk.stop - chunk.start for chunk in again.level(2)) == 8
 
@@ -179,10 +184,10 @@ def test_geography_from_prefixes(tmp_path: Path) -> None:
 def test_estimation_again_from_the_same_measurements_draws_nothing(tmp_path: Path) -> None:
     path = write_plan(tmp_path)
     run_plan(path, tmp_path / "first")
-    measurements = tmp_path / "first" / "public" / "measurements"
+    measurements = tmp_path / "first" / "internal" / "measurements"
     again = run_plan(path, tmp_path / "second", Unused(), measurements=measurements)
-    assert again.publishable
-    same = [(tmp_path / name / "public" / "person.parquet").read_bytes() for name in ("first", "second")]
+    assert again.reason == "it was not paid for in a ledger: a trial"
+    same = [(tmp_path / name / "internal" / "person.parquet").read_bytes() for name in ("first", "second")]
     assert same[0] == same[1]
 
 
@@ -200,9 +205,10 @@ def test_measurements_are_kept_where_no_table_is_found(
         with pytest.raises(Refusal, match="county 1: no table"):
             run_plan(path, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["publishable"] is False
-    assert not (tmp_path / "out" / "public" / "person.parquet").exists()
-    measurements = tmp_path / "out" / "public" / "measurements"
-    assert run_plan(path, tmp_path / "again", Unused(), measurements=measurements).publishable
+    assert not (tmp_path / "out" / "internal" / "person.parquet").exists()
+    measurements = tmp_path / "out" / "internal" / "measurements"
+    again = run_plan(path, tmp_path / "again", Unused(), measurements=measurements)
+    assert again.reason == "it was not paid for in a ledger: a trial"
 
 
 def test_a_target_accuracy_decides_the_budget(tmp_path: Path) -> None:

@@ -145,7 +145,12 @@ def run(
         bool, typer.Option("--dry-run", help="Say what the plan promises and costs; spend nothing.")
     ] = False,
     override_steps: Annotated[
-        str, typer.Option("--override", help="Open steps of the checklist to pass over, such as 3,5.")
+        str,
+        typer.Option(
+            "--override",
+            help="Open steps of the checklist to pass over, such as 3,5; determined: what is exact may "
+            "determine more records than the plan allows.",
+        ),
     ] = "",
     audit: Annotated[
         bool, typer.Option("--audit/--no-audit", help="Audit the plan first; the report shows the audit.")
@@ -289,6 +294,11 @@ def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
         print_json(found.record())
         return
     print_card(found.specification.card())
+    print_text("")
+    for sentence in found.exposures.sentences():
+        print_text(sentence)
+    if found.refused is not None:
+        print_text(f"This release would be refused: {found.refused}.")
     record: dict[str, Any] = found.record()
     if found.cost is not None:
         print_text(f"\nLeft before: {Amount.of(found.cost.remaining)}")
@@ -323,12 +333,19 @@ def _override(steps: str, by: str, reason: str) -> Override | None:
 
     if not steps:
         return None
-    numbers = [part.strip() for part in steps.split(",")]
+    parts = [part.strip() for part in steps.split(",")]
+    numbers = [part for part in parts if part != "determined"]
     if not all(part.isdigit() for part in numbers):
         raise UnknownName(
             "the steps to pass over are not numbers",
             field="--override",
-            expected="numbers of steps, separated by commas",
-            hint="For example --override 3,5 --override-by NAME --override-reason WHY.",
+            expected="numbers of steps, and the word determined, separated by commas",
+            hint="For example --override 3,5,determined --override-by NAME --override-reason WHY.",
         )
-    return Override(steps=tuple(map(int, numbers)), by=by, reason=reason, at=datetime.now(UTC))
+    return Override(
+        steps=tuple(map(int, numbers)),
+        determined="determined" in parts,
+        by=by,
+        reason=reason,
+        at=datetime.now(UTC),
+    )

@@ -90,6 +90,15 @@ def run(
     unit: Annotated[str, typer.Option(help="What a record is.")] = "household",
     id: Annotated[str | None, typer.Option(help="Identifier column; it is replaced.")] = None,
     persons: Annotated[Path | None, typer.Option(help="Persons who follow their household.")] = None,
+    hold_person: Annotated[
+        list[str] | None, typer.Option(help="A column of persons to write; repeat for several.")
+    ] = None,
+    nest: Annotated[
+        list[str] | None, typer.Option(help="Places that nest, as block:tract; repeat for several.")
+    ] = None,
+    no_nesting: Annotated[
+        bool, typer.Option("--no-nesting", help="Say that no column lies in another.")
+    ] = False,
     by: Annotated[str | None, typer.Option(help="One file for each value of this column.")] = None,
     imputed: Annotated[str | None, typer.Option(help="True/false column of records held fixed.")] = None,
     missing_level: Annotated[
@@ -99,21 +108,28 @@ def run(
     allow_infinite_loss: Annotated[
         bool, typer.Option("--allow-infinite-loss", help="Permit the rates 0 and 1.")
     ] = False,
+    accept_determined: Annotated[
+        str,
+        typer.Option(help="Why records that the exact statistics determine are accepted; kept in writing."),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="State the guarantee and what is exact; swap nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Swap a file: the guarantee first, then the protected records."""
+    """Swap a file as a trial: the guarantee first, then the records, which are not for publication."""
     from stirred.errors import MissingBlock
     from stirred.spec.exact import as_fraction
     from stirred.swap import PermutationSwap, Records, swap_files
+    from stirred.swap.named import require_hold, with_named_persons
 
+    require_hold(hold)
     mechanism = PermutationSwap(
         match=tuple(match or ()),
         swap=tuple(swap),
-        hold=None if hold is None else tuple(hold),
+        hold=tuple(hold or ()),
         rate=rate,
+        nesting=_nesting(nest, no_nesting),
         unit=unit,
         imputed=imputed,
         loss="tighter" if tighter else "theorem-1",
@@ -121,7 +137,8 @@ def run(
         allow_infinite_loss=allow_infinite_loss,
     )
     if dry_run:
-        _explain(mechanism, Records.of(households, persons, id), as_json)
+        records = with_named_persons(Records.of(households, persons, id), swap, hold_person)
+        _explain(mechanism, records, as_json)
         return
     if output is None:
         raise MissingBlock(
@@ -131,7 +148,17 @@ def run(
             hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
         )
     page = functools.partial(_page, as_fraction(rate))
-    done = swap_files(mechanism, households, output, by=by, id=id, persons=persons, report=page)
+    done = swap_files(
+        mechanism,
+        households,
+        output,
+        by=by,
+        id=id,
+        persons=persons,
+        hold_persons=hold_person,
+        accept_determined=accept_determined,
+        report=page,
+    )
     if as_json:
         print_json(
             {
@@ -140,10 +167,15 @@ def run(
                 "records": done.records,
                 "guarantee": str(done.specification),
                 "publishable": done.publishable,
+                "reason": done.reason,
+                "exposure": done.exposures.record(),
             }
         )
         return
     print_text(f"{done.records:,} records swapped into {done.folder}; report.html there explains them.")
+    print_text(f"Not for publication: {done.reason}.")
+    for sentence in done.exposures.sentences():
+        print_text(sentence)
     print_card(done.specification.card())
 
 
@@ -183,14 +215,35 @@ def _demonstration(shown: Demonstration) -> dict[str, Any]:
     }
 
 
+def _nesting(pairs: list[str] | None, none: bool) -> tuple[tuple[str, str], ...] | None:
+    """What the command line says of nesting; ``None`` if nothing."""
+    from stirred.errors import InputError
+
+    found = [tuple(part.strip() for part in pair.split(":")) for pair in pairs or ()]
+    if (found and none) or not all(len(pair) == 2 and all(pair) for pair in found):
+        raise InputError(
+            "the nesting of places is not clear",
+            field="--nest",
+            expected="pairs such as block:tract, the finer place first, or --no-nesting",
+            hint="Give one of the two; repeat --nest for several pairs.",
+        )
+    return tuple((fine, coarse) for fine, coarse in found) if found or none else None
+
+
 def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
+    from stirred.data import Exposures
+
     specification, report = mechanism.guarantee(records), mechanism.report(records)
+    exposures = Exposures((report.exposure,))
+    refusal = exposures.refusal()
     if as_json:
         print_json(
             {
                 "specification": specification.record(),
                 "guarantee": str(specification),
                 "report": report.sentences(),
+                "exposure": exposures.record(),
+                "refused": None if refusal is None else refusal.problem,
             }
         )
         return
@@ -198,15 +251,11 @@ def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
     print_text("")
     for sentence in report.sentences():
         print_text(f"* {sentence}")
+    if refusal is not None:
+        print_text(f"* This would be refused: {refusal.problem}.")
 
 
-def _page(
-    rate: Fraction,
-    specification: Specification,
-    report: InvariantReport,
-    publishable: bool,
-    reason: str,
-) -> str:
+def _page(rate: Fraction, specification: Specification, report: InvariantReport, reason: str) -> str:
     from stirred.show import swap_page
 
     return swap_page(
@@ -214,8 +263,9 @@ def _page(
         report.sentences(),
         largest_stratum=report.largest_stratum,
         rate=rate,
-        publishable=publishable,
+        publishable=False,
         reason=reason,
+        exposure=report.exposure.sentence(),
     )
 
 

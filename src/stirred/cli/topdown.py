@@ -20,7 +20,7 @@ from stirred.errors import MissingBlock
 
 if TYPE_CHECKING:
     from stirred.topdown.budget import Allocation
-    from stirred.topdown.mechanism import TopDown
+    from stirred.topdown.plan import Plan
     from stirred.topdown.presets import Preset
 
 app = typer.Typer(
@@ -67,16 +67,21 @@ def run(
     measurements: Annotated[
         Path | None, typer.Option(help="Noisy measurements of an earlier run: estimate anew, draw nothing.")
     ] = None,
+    accept_determined: Annotated[
+        str,
+        typer.Option(help="Why records that the exact statistics determine are accepted; kept in writing."),
+    ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what the plan promises; read no data, spend nothing.")
+        bool,
+        typer.Option("--dry-run", help="Say what the plan promises; read only what is exact, spend nothing."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Protect the records of a plan: noisy measurements, microdata and tables that add up."""
+    """Protect the records of a plan as a trial: what is made is not for publication."""
     from stirred.topdown.plan import Plan
 
     if dry_run:
-        _explain(Plan.load(plan).mechanism(plan.parent), as_json)
+        _explain(Plan.load(plan), plan.parent, as_json)
         return
     if output is None:
         raise MissingBlock(
@@ -88,7 +93,9 @@ def run(
     from stirred.topdown.files import run_plan
 
     with progress_by_level() as progress:
-        made = run_plan(plan, output, progress=progress, measurements=measurements)
+        made = run_plan(
+            plan, output, progress=progress, measurements=measurements, accept_determined=accept_determined
+        )
     if as_json:
         print_json(
             {
@@ -96,17 +103,31 @@ def run(
                 "files": list(made.files),
                 "guarantee": str(made.specification),
                 "publishable": made.publishable,
+                "reason": made.reason,
+                "exposure": made.exposures.record(),
             }
         )
         return
-    print_text(f"{len(made.files)} files in {made.folder}; what may be published is in public/ there.\n")
+    print_text(f"{len(made.files)} files in {made.folder}, all of them internal.")
+    print_text(f"Not for publication: {made.reason}.")
+    for sentence in made.exposures.sentences():
+        print_text(sentence)
+    print_text("")
     print_card(made.specification.card())
 
 
-def _explain(mechanism: TopDown, as_json: bool) -> None:
+def _explain(plan: Plan, folder: Path, as_json: bool) -> None:
     from stirred.spec.invariant import plural
+    from stirred.topdown.exposure import exposures_of
 
+    mechanism = plan.mechanism(folder)
     specification = mechanism.guarantee()
+    exposures = None
+    if plan.at_hand(folder):
+        exposures = exposures_of(mechanism, mechanism.prepare(plan.data(folder))[1])
+    refusal = None if exposures is None else exposures.refusal()
+    unknown = "The records are not at hand: what the exact statistics determine of them is not known yet."
+    said = [unknown] if exposures is None else exposures.sentences()
     sentences = [constraint.sentence() for constraint in mechanism.constraints]
     if as_json:
         print_json(
@@ -115,13 +136,17 @@ def _explain(mechanism: TopDown, as_json: bool) -> None:
                 "guarantee": str(specification),
                 "constraints": sentences,
                 "budgets": {u.unit: u.allocation.record() for u in mechanism.universes},
+                "exposure": None if exposures is None else exposures.record(),
+                "refused": None if refusal is None else refusal.problem,
             }
         )
         return
     print_card(specification.card())
     print_text("")
-    for sentence in sentences:
+    for sentence in (*said, *sentences):
         print_text(f"* {sentence}")
+    if refusal is not None:
+        print_text(f"* This would be refused: {refusal.problem}.")
     for universe in mechanism.universes:
         print_table(
             f"Noise of the measurements of {plural(universe.unit)}",

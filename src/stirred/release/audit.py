@@ -54,6 +54,11 @@ class AuditRecord:
         tried = sum(finding.verdict is Verdict.NOT_REFUTED for finding in self.findings) + broken
         empty = len(self.findings) - tried
         rest = f" {empty} more had nothing to look at." if empty else ""
+        vacuous = [
+            f.sentence for f in self.findings if f.audit == "universe" and f.verdict is Verdict.VACUOUS
+        ]
+        if self.clean and vacuous:
+            return f"The guarantee is VACUOUS for these data: {'; '.join(vacuous)}. No audit can refute it."
         if self.clean:
             return f"{tried} audits tried to refute this guarantee, and none did.{rest}"
         return f"{broken} of {tried} audits REFUTED the claim.{rest}"

@@ -3,7 +3,8 @@
 The steps are those of *Hands-On Differential Privacy* (chapter 13). Each has an owner and evidence; step 10
 asks whether the figures are useful enough and, if not, leads back to an earlier step, which reopens
 everything after it. A release is refused while a mandatory step is open. An override is possible, by
-name and for named steps only, and it is an object, so that the ledger and the report can carry it.
+name and for named steps only, and it is an object, so that the ledger and the report can carry it. It can
+also permit that the exact statistics determine more records than the plan allows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stirred.spec.block import Block
 Status = Literal["open", "done", "not applicable"]
 Role = Literal["owner", "curator", "allocator", "analyst"]
 
+DETERMINED = "more records determined by the exact statistics than the plan allows"
 LOOP_FROM = 10
 RELEASE = 11
 
@@ -240,9 +242,13 @@ class Return(Block):
 
 
 class Override(Block):
-    """Permission to release although some steps are open: which, by whom, why and when."""
+    """Permission to release although some steps are open: which, by whom, why and when.
 
-    steps: tuple[int, ...] = Field(min_length=1)
+    ``determined`` permits that the exact statistics determine more records than the plan allows.
+    """
+
+    steps: tuple[int, ...] = ()
+    determined: bool = False
     by: str
     reason: str
     at: AwareDatetime
@@ -251,6 +257,8 @@ class Override(Block):
     def _answered_for(self) -> Self:
         if not (self.by.strip() and self.reason.strip()):
             raise ValueError("a name and a reason: an override is answered for")
+        if not (self.steps or self.determined):
+            raise ValueError("what is overridden: steps of the checklist, or determined")
         if len(set(self.steps)) != len(self.steps) or not all(1 <= n < RELEASE for n in self.steps):
             raise ValueError("distinct numbers of steps that come before the release")
         return self
@@ -259,12 +267,23 @@ class Override(Block):
 class Passage(Block):
     """That a checklist passed the gate, and how: what the ledger and the report record.
 
-    ``overridden`` lists the mandatory steps that were open; ``optional`` the optional ones.
+    ``overridden`` lists the mandatory steps that were open; ``optional`` the optional ones; ``determined``
+    says that the exact statistics determine more records than the plan allows.
     """
 
     overridden: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
+    determined: bool = False
     override: Override | None = None
+
+    def although_determined(self, override: Override) -> Passage:
+        """The same passage, with permission for what the exact statistics determine."""
+        return Passage(**dict(self) | {"determined": True, "override": override})
+
+    def what(self) -> str:
+        """What was overridden, for the ledger."""
+        steps = ["checklist steps " + ", ".join(map(str, self.overridden))] if self.overridden else []
+        return "; ".join([*steps, *([DETERMINED] if self.determined else [])])
 
     def sentence(self) -> str:
         """In words."""
@@ -273,9 +292,11 @@ class Passage(Block):
         else:
             listed = ", ".join(STEPS[n - 1].title.lower() for n in self.overridden)
             when = self.override.at.date().isoformat()
+            steps = [f"while these mandatory steps were open: {listed}"] if listed else []
+            empty = [f"although there are {DETERMINED}"] if self.determined else []
             text = (
-                f"OVERRIDE: released by permission of {self.override.by} ({when}) while these mandatory "
-                f"steps were open: {listed}. Reason given: {self.override.reason}"
+                f"OVERRIDE: released by permission of {self.override.by} ({when}) "
+                f"{', and '.join([*steps, *empty])}. Reason given: {self.override.reason}"
             )
         if self.optional:
             left = ", ".join(STEPS[n - 1].title.lower() for n in self.optional)

@@ -64,6 +64,7 @@ def record_of(
         ledger_head="" if ledger is None else str(ledger.head()),
         plan_digest=plan.digest,
         warnings=facts.warnings,
+        exposures=facts.exposures,
         audit=None if audit is None else audit.public(),
         registry=registry_text(plan, specification),
     )

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from stirred.data import Exposures
 from stirred.errors import StirredError
 from stirred.ledger import Drawing, Ledger, Preview
 from stirred.ledger.amount import Amount
@@ -17,6 +18,7 @@ from stirred.release.audit import require_claim
 from stirred.release.job import Facts, Job, job_of
 from stirred.release.payment import fingerprints, group_of
 from stirred.release.plan import Plan
+from stirred.release.protection import most_determined
 from stirred.spec.specification import Specification
 
 
@@ -27,6 +29,8 @@ class DryRun:
     plan: Plan
     specification: Specification
     facts: Facts
+    exposures: Exposures
+    refused: str | None
     cost: Preview | None
     open_steps: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -49,6 +53,8 @@ class DryRun:
                 {"product": e.product, "error": e.sentence, "standard_deviation": e.standard_deviation}
                 for e in self.facts.expected
             ],
+            "exposure": self.exposures.record(),
+            "refused": self.refused,
             "cost": None if self.cost is None else _cost(self.cost),
             "open_steps": list(self.open_steps),
             "warnings": list(self.warnings),
@@ -61,11 +67,15 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
     job = job_of(plan, path.parent)
     specification, facts = job.specification(), job.facts()
     require_claim(plan, specification)
+    exposures = job.exposures()
+    refusal = exposures.refusal(most_determined(plan))
     cost = None if ledger is None else _preview(plan, job, specification, ledger)
     return DryRun(
         plan=plan,
         specification=specification,
         facts=facts,
+        exposures=exposures,
+        refused=None if refusal is None else refusal.problem,
         cost=cost,
         open_steps=tuple(step.name for step in plan.checklist.blocking()),
         warnings=(*facts.warnings, *_warnings(plan, specification, cost)),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stirred.data import Exposures
 from stirred.noise import Source
 from stirred.release.plan import Plan, SwapPlan
 from stirred.release.record import (
@@ -51,6 +52,7 @@ class Facts:
     geography: tuple[LevelOfGeography, ...] = ()
     swap_rate: Any = None
     largest_stratum: int | None = None
+    exposures: Exposures | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ class Job(Protocol):
 
     def facts(self) -> Facts:
         """What a dry run shows; from the declared invariants alone."""
+
+    def exposures(self) -> Exposures:
+        """What the exact statistics determine and expose; from the declared invariants alone."""
 
     def prepare(self) -> None:
         """Read and check the records, so that bad ones are refused before anything is spent."""

@@ -89,8 +89,7 @@ def paid(
     require_payable(plan, specification, ledger, known, drawing, pay_again=pay_again)
     name, by = plan.dataset.name, plan.curator
     if passage.override is not None:
-        steps = "checklist steps " + ", ".join(str(step) for step in passage.overridden)
-        ledger.override(name, steps, passage.override.reason, by=passage.override.by)
+        ledger.override(name, passage.what(), passage.override.reason, by=passage.override.by)
     if known is not None and _is_same(specification, ledger, known, drawing):
         spend = ledger.resume(name, plan.digest, by=by, drawing=drawing)
     else:

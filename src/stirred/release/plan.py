@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
 
+from stirred.data import MOST_DETERMINED
 from stirred.errors import InputError, StirredError
 from stirred.release.checklist import Checklist
 from stirred.release.governance import Governance
@@ -48,16 +49,28 @@ def _below_one(value: object) -> object:
     return value
 
 
+def _share(value: object) -> object:
+    try:
+        share = as_fraction(value)
+    except (StirredError, ValueError, TypeError):
+        raise ValueError("a share such as 0.01") from None
+    if not 0 <= share < 1:
+        raise ValueError("a share of at least 0 and below 1")
+    return value
+
+
 _WRITTEN = WithJsonSchema({"type": ["string", "number"]})
 Number = Annotated[str | int, AfterValidator(_positive), _WRITTEN]
 Probability = Annotated[str, AfterValidator(_below_one), _WRITTEN]
+Share = Annotated[str | int, AfterValidator(_share), _WRITTEN]
 
 
 class SwapPlan(Block):
     """Permutation swapping: roles of the columns, the rate or the loss to aim at, and tables to publish.
 
     ``codebook`` lists the levels of every column that has a role; ``provenance`` says where they come from.
-    Tables are written ``tenure * county``.
+    ``nesting`` has pairs of places, the finer first; an empty list says that nothing is nested. Tables are
+    written ``tenure * county``.
     """
 
     kind: Literal["swap"] = "swap"
@@ -70,7 +83,7 @@ class SwapPlan(Block):
     rate: Number | None = None
     target_epsilon: Number | None = None
     unit: str = "household"
-    nesting: tuple[tuple[str, str], ...] = ()
+    nesting: tuple[tuple[str, str], ...] | None = None
     loss: Literal["theorem-1", "tighter"] = "theorem-1"
     codebook: Schema | None = None
     provenance: Provenance = "public"
@@ -123,6 +136,15 @@ class DatasetPlan(Block):
     group: GroupPlan | None = None
 
 
+class ProtectionPlan(Block):
+    """What must be left to protect: the largest share of a unit's records that may be determined.
+
+    A record is determined where the exact statistics alone give it the same values in every data set.
+    """
+
+    most_determined: Share = str(MOST_DETERMINED)
+
+
 class LegalBasis(Block):
     """Why a statistic is published exactly."""
 
@@ -137,6 +159,7 @@ class Plan(Block):
     TopDown, epsilon for swapping): a run that needs more is refused, and the audit tries to refute it.
     ``domain`` is the set of all possible data sets. Give the same one to plans whose guarantees are to be
     compared or composed; without it each mechanism makes its own from the variables that it uses.
+    ``protection`` refuses a plan whose exact statistics leave too little to protect.
     """
 
     name: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
@@ -148,6 +171,7 @@ class Plan(Block):
     mechanism: MechanismPlan
     claim: Number | None = None
     domain: Domain | None = None
+    protection: ProtectionPlan = Field(default_factory=ProtectionPlan)
     legal_bases: tuple[LegalBasis, ...] = ()
     delta: Probability = "1e-10"
     stage: Stage = Stage.EDITED_FILE

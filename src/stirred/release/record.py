@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from stirred.data import Exposures
 from stirred.release.checklist import Passage
 from stirred.release.governance import Governance
 from stirred.release.table import ReleaseTable
@@ -117,6 +118,7 @@ class ReleaseRecord:
     publishable: bool = True
     reason: str = ""
     warnings: tuple[str, ...] = ()
+    exposures: Exposures | None = None
     audit: AuditRecord | None = None
     registry: str | None = None
 

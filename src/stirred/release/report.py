@@ -103,6 +103,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
             "warnings": list(record.warnings),
         },
         "summary": _summary(record, meaning),
+        "exposure": None if record.exposures is None else record.exposures.record(),
         "files": [_file(file) for file in record.files],
         "dictionary": _dictionary(record.files),
         "guarantee": {
@@ -166,6 +167,8 @@ def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
     out = [f"{who} {verb} {files}. Data: {record.dataset}. Method of protection: {record.mechanism}."]
     if not record.publishable:
         out.append(f"Nothing of it may be published: {record.reason}.")
+    if record.exposures is not None:
+        out += record.exposures.sentences()
     if record.exact:
         figures = sum(e.figures or 0 for e in record.exact)
         one = len(record.exact) == 1

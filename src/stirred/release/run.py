@@ -41,6 +41,7 @@ from stirred.release.manifest import NAME, SEALS, Manifest, Seals, manifest_of
 from stirred.release.manifest import PURPOSE as INTERNAL_FILES
 from stirred.release.payment import drawing_of, known_spend, paid, remove_parts, require_payable
 from stirred.release.plan import Plan
+from stirred.release.protection import protected
 from stirred.release.registry import lint
 from stirred.release.registry import record_of as registry_record
 from stirred.spec.specification import Specification
@@ -95,6 +96,7 @@ def run_release(
     specification, facts = job.specification(), job.facts()
     _require_consistent(plan, specification)
     require_claim(plan, specification)
+    facts, passage = protected(plan, job, facts, passage, override)
     job.prepare()
     _require_writable(output)
     drawing = None

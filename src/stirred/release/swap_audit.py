@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 
 from stirred.audit import Certificate, Finding, Verdict, exact_audit
-from stirred.audit.census import frechet
 from stirred.audit.conformity import conformity_audit
 from stirred.audit.statistical import statistical_audit
 from stirred.noise import Source
 from stirred.release.replay import REPLAYS, Members
 from stirred.release.swap_job import SwapJob
+from stirred.release.universe import universe_findings
 from stirred.spec.budget import shown
 from stirred.spec.exact import Exact
 from stirred.spec.psa import swapping_loss
@@ -42,7 +42,7 @@ def audits(job: SwapJob, claim: Specification, source: Source, draws: int) -> li
     everyone = [_frame(data) for data in universe(pattern_records((1,) * SMALL, (1,) * SMALL))]
     subject = f"the production kernel on {SMALL} records"
     return [
-        _determined(job, claim),
+        *universe_findings(job),
         _at_full_size(job, claim),
         _small_twins(twin),
         _drawn_by_the_plan(job, source.child(0)),
@@ -55,20 +55,6 @@ def audits(job: SwapJob, claim: Specification, source: Source, draws: int) -> li
             source=source.child(2), subject=f"{subject}, at the tighter loss",
         ),
     ]  # fmt: skip
-
-
-def _determined(job: SwapJob, claim: Specification) -> Finding:
-    """How many records the invariants alone give away: a function of the published margins."""
-    settings, records = job.settings, with_persons(job.data(), claim)
-    held = [name for name in records.columns if name not in job.data().households.columns]
-    found = frechet(records, settings.match, (*(settings.hold or ()), *held), settings.swap)
-    subject = "the universe of the data"
-    sentence = (
-        f"the invariants alone determine {found.number:,} of {found.records:,} records "
-        f"({float(found.share):.2%}); no budget protects these"
-    )
-    verdict = Verdict.VACUOUS if found.number == found.records else Verdict.NOT_REFUTED
-    return Finding("universe", subject, verdict, sentence, details=found.record())
 
 
 def _at_full_size(job: SwapJob, claim: Specification) -> Finding:

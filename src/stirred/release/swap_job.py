@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.data import read_table, require_columns, require_levels, tabulate
+from stirred.data import Exposures, read_table, require_columns, require_levels, tabulate
 from stirred.data.error import compare_tables
 from stirred.errors import InputError
 from stirred.noise import Source
@@ -23,6 +23,8 @@ from stirred.spec.multiverse import declared_invariants
 from stirred.spec.specification import Specification
 from stirred.swap import PermutationSwap, Records
 from stirred.swap.loss import rates_for, swap_probability
+from stirred.swap.named import require_presentable
+from stirred.swap.nesting import require_whole
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -47,6 +49,7 @@ class SwapJob:
         self.folder = folder
         self._given = records
         _require_named_columns(settings)
+        _require_whole(plan, settings)
         for table in settings.tables:
             for part in _parts(table):
                 if part not in (*settings.match, *settings.swap, *(settings.hold or ())):
@@ -130,12 +133,6 @@ class SwapJob:
         figures = {True: report.swap_cells, False: report.hold_cells}
         exact = [(i.sentence(), figures[set(self.settings.swap) <= set(i.needs())]) for i in invariants]
         moved = float(swap_probability(max(report.largest_stratum, 2), self.rate))
-        warnings = []
-        if report.unprotected_records:
-            warnings.append(
-                f"{report.unprotected_share:.2%} of the records are alone in their stratum, or in one where "
-                "nothing can change: swapping does not protect them."
-            )
         return Facts(
             mechanism="Permutation swapping",
             settings={
@@ -147,10 +144,13 @@ class SwapJob:
             exact=with_bases(exact, self.plan),
             constraints=(),
             expected=tuple(self._expected(table, moved) for table in self.settings.tables),
-            warnings=tuple(warnings),
             swap_rate=self.rate,
             largest_stratum=report.largest_stratum,
         )
+
+    def exposures(self) -> Exposures:
+        """What the two exact tables of every stratum determine and expose."""
+        return Exposures((self._report.exposure,))
 
     def _expected(self, table: str, moved: float) -> Expected:
         parts = set(_parts(table))
@@ -162,8 +162,8 @@ class SwapJob:
         return Expected(table, text)
 
     def prepare(self) -> None:
-        """Read the records and form the strata."""
-        self.mechanism.prepare(self._records)
+        """Read the records and form the strata; refuse identifiers, and places that look nested."""
+        require_presentable(self.mechanism, self.mechanism.prepare(self._records))
 
     def draw(self, source: Source, folder: Path) -> Swapped:
         """Swap the records."""
@@ -246,6 +246,16 @@ def _require_named_columns(settings: SwapPlan) -> None:
             expected="a codebook that lists them",
             hint="List every column with a role and every column of persons to publish.",
         )
+
+
+def _require_whole(plan: Plan, settings: SwapPlan) -> None:
+    """Refuse roles that tear declared places apart, before any data are read."""
+    schema = plan.domain.record_schema if plan.domain is not None else None
+    nesting = (*(settings.nesting or ()), *(schema.nesting if schema is not None else ()))
+    roles = {*settings.match, *settings.swap, *(settings.hold or ()), settings.id}
+    listed = settings.codebook.names if settings.persons is not None and settings.codebook else ()
+    persons = [name for name in listed if name not in roles]
+    require_whole(nesting, settings.match, settings.swap, settings.hold or (), persons)
 
 
 def _parts(table: str) -> list[str]:

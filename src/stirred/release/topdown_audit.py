@@ -21,6 +21,7 @@ from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
 from stirred.release.replay import REPLAYS, Members
 from stirred.release.topdown_job import TopDownJob
+from stirred.release.universe import universe_findings
 from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.exact import ZERO
@@ -41,6 +42,7 @@ def audits(job: TopDownJob, claim: Specification, source: Source, draws: int) ->
     """Every audit of the measurements."""
     least = min(counts_by_variance(job.mechanism))
     return [
+        *universe_findings(job),
         _divergences(job, claim, source.child(0)),
         *_noise(job, source.child(1), draws),
         _one_count(least, source.child(2), draws),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data import Histogram, count_cells, levels_of, read_table
+from stirred.data import Exposures, Histogram, count_cells, levels_of, read_table
 from stirred.noise import Source
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
@@ -28,6 +28,7 @@ from stirred.spec.invariant import plural
 from stirred.spec.protocol import Release
 from stirred.spec.specification import Specification
 from stirred.topdown import Invariant, Measurements, TopDown
+from stirred.topdown.exposure import exposures_of
 from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.invariants import split_count
 from stirred.topdown.measurement import noise_of
@@ -134,6 +135,10 @@ class TopDownJob:
             budget=shares,
             geography=levels,
         )
+
+    def exposures(self) -> Exposures:
+        """What the values of the invariants determine and expose."""
+        return exposures_of(self.mechanism, self._prepared[1])
 
     def _expected(self, table: TablePlan) -> Expected:
         """The noise of a table's own measurement, where it is measured: the error is about that or less."""

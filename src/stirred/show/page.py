@@ -51,8 +51,9 @@ def swap_page(
     rate: Fraction | None,
     publishable: bool,
     reason: str = "",
+    exposure: str = "",
 ) -> str:
-    """A page about swapped records: the card, what is exact, and the rate among all rates."""
+    """A page about swapped records: what is determined, the card, what is exact, the rate among all rates."""
     shown = rate is not None and largest_stratum >= 2 and 0 < rate < 1
     return _rendered(
         "swap.html",
@@ -61,6 +62,7 @@ def swap_page(
         figure=swap_rate_figure((largest_stratum,), mark=rate) if shown else "",
         publishable=publishable,
         reason=reason,
+        exposure=exposure,
         version=__version__,
     )
 

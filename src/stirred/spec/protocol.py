@@ -25,31 +25,40 @@ from typing import Any, Protocol, runtime_checkable
 from stirred.errors import Refusal
 from stirred.spec.specification import Specification
 
+TRIAL = "it was not paid for in a ledger: a trial"
+
 
 @dataclass(frozen=True)
 class Release:
     """What a mechanism made.
 
-    ``uncertainty`` gives the law and scale of every published figure, in words or numbers;
-    ``publishable`` is false where a test seed was used or the guarantee is not certified, with the reason.
+    ``uncertainty`` gives the law and scale of every published figure, in words or numbers. A mechanism cannot
+    know that anyone paid, so what it makes is a trial and never ``publishable``: only a release that a ledger
+    paid for is. ``reason`` says so, and what else stands in the way: a test seed, a guarantee that is not
+    certified.
     """
 
     products: Mapping[str, Any]
     specification: Specification
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    publishable: bool = True
-    reason: str = ""
+    publishable: bool = False
+    reason: str = TRIAL
 
     def require_publishable(self) -> None:
-        """Refuse to publish what was made with a test seed or without a certified guarantee."""
+        """Refuse to publish a trial, what was made with a test seed, or without a certified guarantee."""
         if not self.publishable:
             raise Refusal(
                 f"this release is not for publication: {self.reason}",
                 field="release",
-                expected="a certified guarantee and the operating system's randomness",
-                hint="Write it to internal/ only, or run again without a test seed.",
+                expected="a certified guarantee, the operating system's randomness, and a ledger that paid",
+                hint="Write it to internal/ only; a release is made from a plan: stirred release run.",
             )
+
+
+def trial(*others: str) -> str:
+    """Why a trial is not for publication, with what else stands in the way."""
+    return " and ".join((TRIAL, *others))
 
 
 @runtime_checkable

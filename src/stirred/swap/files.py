@@ -1,5 +1,9 @@
 """Swapping at the scale of a nation: from Parquet to one protected Parquet file for each top-level place.
 
+What is written is a trial: no ledger paid for it, and it is not for publication. Columns that nobody named,
+identifiers, torn places and exact statistics that leave nothing to protect are refused before anything is
+drawn.
+
 The output folder appears complete or not at all: files are written under a temporary name and the folder
 is renamed last. Each file is in fresh random order. Memory holds the table, its codes and one gathered
 copy; time is linear in the records.
@@ -12,21 +16,24 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stirred.data import code_columns, require_columns
+from stirred.data import MOST_DETERMINED, Exposures, code_columns, require_columns
 from stirred.errors import InputError
 from stirred.noise import RandomSource, Source
 from stirred.spec.specification import Specification
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import group_by_stratum
-from stirred.swap.mechanism import PermutationSwap, publishability
+from stirred.swap.mechanism import PermutationSwap, unpublishable
+from stirred.swap.named import require_hold, require_presentable, with_named_persons
 from stirred.swap.order import random_order
+from stirred.swap.prepared import Prepared
 from stirred.swap.records import Records
 from stirred.swap.strata import InvariantReport
 
@@ -39,7 +46,13 @@ class SwappedFiles:
     files: tuple[str, ...]
     records: int
     specification: Specification
-    publishable: bool
+    reason: str
+    exposures: Exposures
+
+    @property
+    def publishable(self) -> bool:
+        """Never: a ledger pays for what is published, and a plan says what it is."""
+        return False
 
 
 def swap_files(
@@ -50,13 +63,25 @@ def swap_files(
     by: str | None = None,
     id: str | None = None,
     persons: str | Path | None = None,
+    hold_persons: Sequence[str] | None = None,
+    most_determined: Fraction = MOST_DETERMINED,
+    accept_determined: str = "",
     random: Source | None = None,
-    report: Callable[[Specification, InvariantReport, bool, str], str] | None = None,
+    report: Callable[[Specification, InvariantReport, str], str] | None = None,
 ) -> SwappedFiles:
     """Swap a file and write the protected records, one file for each value of ``by``.
 
-    ``report`` makes a page from the specification, the report on the invariants, and whether and why not
-    the files may be published; it is written beside them as ``report.html``.
+    Parameters
+    ----------
+    hold_persons
+        The columns of persons to write; needed where there are persons.
+    most_determined
+        The share of records that the exact statistics may determine.
+    accept_determined
+        Why more than that is accepted; kept in the manifest.
+    report
+        Makes a page from the specification, the report on the invariants, and the reason why the files may
+        not be published; it is written beside them as ``report.html``.
     """
     folder = Path(output)
     if folder.exists():
@@ -73,8 +98,16 @@ def swap_files(
             expected="no column to split by where persons are given",
             hint="Leave out by=, or split the files afterwards.",
         )
+    require_hold(swap.hold)
     source = RandomSource() if random is None else random.spawn()
-    records = Records.of(households, persons, id)
+    records = with_named_persons(Records.of(households, persons, id), swap.swap, hold_persons)
+    prepared = swap.prepare(records)
+    require_presentable(swap, prepared)
+    found = swap.report_of(prepared)
+    exposures = Exposures((found.exposure,))
+    accepted = accept_determined.strip()
+    if not accepted:
+        exposures.require(most_determined)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
         temporary.mkdir(parents=True)
@@ -85,18 +118,20 @@ def swap_files(
             for name in names:
                 made.products[name].write_parquet(temporary / f"{name}.parquet")
         else:
-            specification, names, count = _by_place(swap, records, by, source, temporary)
+            specification, names, count = _by_place(swap, prepared, by, source, temporary)
         (temporary / "specification.json").write_text(specification.to_json(), encoding="utf-8")
-        publishable, reason = publishability(source, specification)
+        reason = unpublishable(source, specification)
         notice = {
             "schema_version": 1,
             "type": "swap",
-            "publishable": publishable,
+            "publishable": False,
             "reason": reason,
             "records": count,
+            "exposure": exposures.record(),
+            "accepted_determined": accepted or None,
         }
         if report is not None:
-            page = report(specification, swap.report(records), publishable, reason)
+            page = report(specification, found, reason)
             (temporary / "report.html").write_text(page, encoding="utf-8")
         (temporary / "manifest.json").write_text(json.dumps(notice, indent=2) + "\n", encoding="utf-8")
         temporary.rename(folder)
@@ -111,18 +146,17 @@ def swap_files(
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return SwappedFiles(folder, tuple(names), count, specification, publishable)
+    return SwappedFiles(folder, tuple(names), count, specification, reason, exposures)
 
 
 def _by_place(
-    swap: PermutationSwap, records: Records, by: str, source: Source, folder: Path
+    swap: PermutationSwap, prepared: Prepared, by: str, source: Source, folder: Path
 ) -> tuple[Specification, list[str], int]:
     import polars as pl
 
+    records, roles = prepared.records, prepared.roles
     frame = records.households
     require_columns(frame, (by,), "by")
-    prepared = swap.prepare(records)
-    roles = prepared.roles
     if by not in (*roles.match, *roles.hold, *roles.swap):
         raise InputError(
             f"the column {by} has no role in the swap, so the output does not have it",

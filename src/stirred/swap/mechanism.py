@@ -30,12 +30,14 @@ from stirred.spec.input_premetric import HammingUnordered
 from stirred.spec.invariant import Condition, Count
 from stirred.spec.multiverse import Invariants
 from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.protocol import Release
+from stirred.spec.protocol import Release, trial
 from stirred.spec.psa import RULE, swapping_invariants, swapping_loss
 from stirred.spec.schema import Attribute, Schema
 from stirred.spec.specification import Specification, Standing
 from stirred.swap.derangement import Rates, draw_donors
+from stirred.swap.exposure import exposure_of
 from stirred.swap.loss import tighter_loss, variable_rate_loss
+from stirred.swap.nesting import require_nested, require_whole
 from stirred.swap.order import random_order
 from stirred.swap.prepared import Prepared
 from stirred.swap.rate import VariableRate
@@ -75,7 +77,8 @@ class PermutationSwap:
     imputed
         Name of a true/false column: records that are true are held fixed and published exactly.
     nesting
-        Pairs (finer, coarser) of places that must stay consistent.
+        Pairs (finer, coarser) of places that must stay consistent; those of the domain count too. An empty
+        list says that nothing is nested, ``None`` that nobody said.
     loss
         ``"theorem-1"`` of the paper, or ``"tighter"``: a smaller loss, proved in our documentation.
     missing
@@ -103,7 +106,7 @@ class PermutationSwap:
     hold: Sequence[str] | None = None
     unit: str = "household"
     imputed: str | None = None
-    nesting: Sequence[tuple[str, str]] = ()
+    nesting: Sequence[tuple[str, str]] | None = None
     loss: Literal["theorem-1", "tighter"] = "theorem-1"
     missing: Literal["error", "level"] = "error"
     allow_infinite_loss: bool = False
@@ -146,9 +149,17 @@ class PermutationSwap:
 
     def report(self, data: object) -> InvariantReport:
         """What the invariants fix and what they leave."""
-        prepared = self.prepare(as_records(data))
+        return self.report_of(self.prepare(as_records(data)))
+
+    def report_of(self, prepared: Prepared) -> InvariantReport:
+        """What the invariants of prepared records fix and what they leave."""
         report = InvariantReport.of(
-            prepared.records.households, prepared.roles, prepared.strata, self.unit, self.missing
+            prepared.records.households,
+            prepared.roles,
+            prepared.strata,
+            self.unit,
+            self.missing,
+            exposure_of(prepared, self.unit, self.missing, self.imputed),
         )
         return replace(report, persons=_with_persons(prepared).hold[len(prepared.roles.hold) :])
 
@@ -169,14 +180,12 @@ class PermutationSwap:
         if self._table_fits(prepared):
             names = (*prepared.roles.match, *prepared.roles.hold, *prepared.roles.swap)
             products["table"] = tabulate(households, names)
-        publishable, reason = publishability(source, specification)
         return Release(
             products=products,
             specification=specification,
             uncertainty={"law": "permutation within strata", "rate": str(self.rate)},
             diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
-            publishable=publishable,
-            reason=reason,
+            reason=unpublishable(source, specification),
         )
 
     def donors(self, prepared: Prepared, source: Source) -> NDArray[Any]:
@@ -197,8 +206,7 @@ class PermutationSwap:
         roles = Roles.resolve(frame, self.match, self.swap, self.hold, ignore)
         if self.codebook is not None:
             require_levels(frame, self.codebook, (*roles.match, *roles.hold, *roles.swap))
-        _refuse_places_of_persons(records, self.nesting)
-        roles.check_nesting(frame, self.nesting)
+        self._require_whole(records, roles)
         eligible = None
         if self.imputed is not None:
             eligible = self._not_imputed(frame, roles)
@@ -211,6 +219,23 @@ class PermutationSwap:
         if records.persons is not None:
             strata = replace(strata, hold_varies=strata.eligible_sizes >= 2)
         return Prepared(records, roles, strata, rates, eligible)
+
+    def declared_nesting(self) -> tuple[tuple[str, str], ...] | None:
+        """Pairs (finer, coarser) that the mechanism or its domain declares; ``None`` if nobody said."""
+        schema = self.domain.record_schema if self.domain is not None else None
+        given = schema.nesting if schema is not None else ()
+        return None if self.nesting is None and not given else (*(self.nesting or ()), *given)
+
+    def _require_whole(self, records: Records, roles: Roles) -> None:
+        """Refuse roles that tear the declared places apart, and data that break them."""
+        frame, nesting = records.households, self.declared_nesting() or ()
+        persons = [] if records.persons is None else records.persons.columns
+        own = [name for name in persons if name not in frame.columns]
+        named = dict.fromkeys(name for pair in self.nesting or () for name in pair)
+        require_columns(frame, [name for name in named if name not in own], "nesting")
+        shared = [name for name in persons if name not in (*own, *roles.swap)]
+        require_whole(nesting, roles.match, roles.swap, (*roles.hold, *shared), own)
+        require_nested(frame, nesting)
 
     def _not_imputed(self, frame: pl.DataFrame, roles: Roles) -> NDArray[np.bool_]:
         import polars as pl
@@ -267,7 +292,7 @@ class PermutationSwap:
             meaning=f"all possible files of {self.unit} records with the variables {', '.join(names)}",
             record_schema=Schema(
                 attributes=tuple(self._attribute(name) for name in names),
-                nesting=tuple(pair for pair in self.nesting if set(pair) <= set(names)),
+                nesting=tuple(pair for pair in self.nesting or () if set(pair) <= set(names)),
             ),
         )
 
@@ -376,20 +401,6 @@ TIGHTER_RULE = (
 )
 
 
-def _refuse_places_of_persons(records: Records, nesting: Sequence[tuple[str, str]]) -> None:
-    """A place that only persons have would stay behind and reveal the swap."""
-    if records.persons is None:
-        return
-    for name in dict.fromkeys(n for pair in nesting for n in pair):
-        if name in records.persons.columns and name not in records.households.columns:
-            raise InputError(
-                f"the place {name} is a column of persons alone, so it would not move",
-                field="persons",
-                expected="every place among the columns of the households",
-                hint="Add the place to the households and to the swapping variables, or drop it.",
-            )
-
-
 def _with_persons(prepared: Prepared) -> Roles:
     """Persons are part of their household's record: what is known of them is held, and published exactly."""
     records, roles = prepared.records, prepared.roles
@@ -399,12 +410,11 @@ def _with_persons(prepared: Prepared) -> Roles:
     return Roles(roles.match, roles.swap, (*roles.hold, *(f"person_{name}" for name in own)))
 
 
-def publishability(source: Source, specification: Specification) -> tuple[bool, str]:
-    """Whether a release may be published, and if not, why."""
+def unpublishable(source: Source, specification: Specification) -> str:
+    """Why swapped records are not for publication: they are a trial, and what else stands in the way."""
+    others = [] if source.publishable else ["it was made with a test seed"]
     certified = specification.standing in {"proved", "enumerated"}
-    reasons = [] if source.publishable else ["it was made with a test seed"]
-    reasons += [] if certified else ["its guarantee is not certified"]
-    return not reasons, " and ".join(reasons)
+    return trial(*others, *([] if certified else ["its guarantee is not certified"]))
 
 
 def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:

@@ -21,7 +21,7 @@ from stirred.errors import InputError
 from stirred.noise import RandomSource, Source, bernoulli, integers
 from stirred.spec.budget import Budget
 from stirred.spec.exact import INFINITY, as_fraction
-from stirred.spec.protocol import Release
+from stirred.spec.protocol import Release, trial
 from stirred.spec.specification import Specification
 from stirred.swap.mechanism import PermutationSwap
 from stirred.swap.order import random_order
@@ -83,8 +83,7 @@ class PairwiseSwap:
             products={"households": output},
             specification=self.guarantee(records),
             diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
-            publishable=False,
-            reason="no finite budget holds for pairwise swapping",
+            reason=trial("no finite budget holds for pairwise swapping"),
         )
 
     def _pairs(self, frame: Any, source: Source) -> NDArray[np.int64]:

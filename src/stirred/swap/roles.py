@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stirred.data import code_columns, require_columns
+from stirred.data import require_columns
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,33 +45,6 @@ class Roles:
                 hint="Matching variables may be empty; the other two may not.",
             )
         return cls(tuple(match), tuple(swap), tuple(chosen))
-
-    def check_nesting(self, frame: pl.DataFrame, nesting: Iterable[tuple[str, str]]) -> None:
-        """Refuse roles that would tear a declared hierarchy of places apart, or data that violate it."""
-        for fine, coarse in nesting:
-            require_columns(frame, (fine, coarse), "nesting")
-            if coarse in self.swap and fine in self.hold:
-                raise InputError(
-                    f"{fine} is nested in {coarse}: {coarse} would move while {fine} stays",
-                    field="swap",
-                    expected=f"{fine} among the swapping variables",
-                    hint="Places travel together: swap the finer variable too.",
-                )
-            if fine in self.swap and coarse in self.hold:
-                raise InputError(
-                    f"{fine} is nested in {coarse}: {fine} would move while {coarse} stays",
-                    field="swap",
-                    expected=f"{coarse} among the swapping or the matching variables",
-                    hint="Match on the coarser place, or swap it too.",
-                )
-            pairs = code_columns(frame, (fine, coarse)).count
-            if pairs != code_columns(frame, (fine,)).count:
-                raise InputError(
-                    f"{fine} is declared as nested in {coarse}, but some {fine} lies in several",
-                    field="nesting",
-                    expected=f"exactly one {coarse} for every {fine}",
-                    hint="Use full codes (for example state and county digits together).",
-                )
 
 
 def _refuse_overlap(roles: dict[str, Sequence[str]]) -> None:

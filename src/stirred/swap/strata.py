@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.data import code_columns, physical
+from stirred.data import Exposure, code_columns, physical
 from stirred.interchange import Tabular
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import mark_mixed
@@ -79,7 +79,7 @@ class InvariantReport(Tabular):
     strata: int
     singletons: int
     constant: int
-    unprotected_records: int
+    exposure: Exposure
     hold_cells: int
     swap_cells: int
     largest_stratum: int
@@ -87,7 +87,13 @@ class InvariantReport(Tabular):
 
     @classmethod
     def of(
-        cls, frame: pl.DataFrame, roles: Roles, strata: Strata, unit: str, missing: str
+        cls,
+        frame: pl.DataFrame,
+        roles: Roles,
+        strata: Strata,
+        unit: str,
+        missing: str,
+        exposure: Exposure,
     ) -> InvariantReport:
         """Count what is fixed."""
         still = ~(strata.hold_varies & strata.swap_varies)
@@ -98,16 +104,11 @@ class InvariantReport(Tabular):
             strata=strata.count,
             singletons=int((strata.sizes == 1).sum()),
             constant=int((still & (strata.sizes > 1)).sum()),
-            unprotected_records=int(strata.sizes[still].sum()),
+            exposure=exposure,
             hold_cells=code_columns(frame, (*roles.match, *roles.hold), missing=missing).count,
             swap_cells=code_columns(frame, (*roles.match, *roles.swap), missing=missing).count,
             largest_stratum=strata.largest,
         )
-
-    @property
-    def unprotected_share(self) -> float:
-        """Share of records in strata where nothing can change."""
-        return self.unprotected_records / self.records if self.records else 0.0
 
     def sentences(self) -> list[str]:
         """The report in words."""
@@ -123,8 +124,8 @@ class InvariantReport(Tabular):
             f"({self.swap_cells:,} cells).",
             f"Strata with a single {self.unit}: {self.singletons:,}. Further strata that are constant "
             f"in the holding or in the swapping variables: {self.constant:,}. Nothing is protected in "
-            "either; they contain "
-            f"{self.unprotected_records:,} of {self.records:,} records ({self.unprotected_share:.2%}).",
+            "either.",
+            self.exposure.sentence(),
             f"The largest stratum with two distinct records has {self.largest_stratum:,} records; this "
             "number is a function of the exact statistics, so it may be published.",
         ]
@@ -138,12 +139,12 @@ class InvariantReport(Tabular):
             "strata",
             "singletons",
             "constant",
-            "unprotected_records",
             "hold_cells",
             "swap_cells",
             "largest_stratum",
         )
-        return pl.DataFrame({"figure": names, "value": [getattr(self, name) for name in names]})
+        values = [*(getattr(self, name) for name in names), self.exposure.determined, self.exposure.exposed]
+        return pl.DataFrame({"figure": (*names, "determined", "exposed"), "value": values})
 
 
 def _varies(

@@ -1,6 +1,6 @@
-"""Run a plan into a folder: ``public/`` is what may be published, ``internal/`` compares with the truth.
+"""Run a plan into a folder, as a trial: no ledger paid for it, so everything is ``internal/``.
 
-The folder appears complete or not at all.
+The folder appears complete or not at all. What may be published is made by a release, which pays first.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from stirred.data import MOST_DETERMINED, Exposures
 from stirred.errors import InputError, Refusal
 from stirred.noise import RandomSource, Source
-from stirred.spec.protocol import Release
+from stirred.spec.protocol import Release, trial
 from stirred.spec.specification import Specification
 from stirred.topdown.estimates import Estimates
+from stirred.topdown.exposure import exposures_of
 from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.measurement import Measurements
 from stirred.topdown.mechanism import Progress, TopDown
@@ -32,7 +35,13 @@ class Made:
     folder: Path
     files: tuple[str, ...]
     specification: Specification
-    publishable: bool
+    reason: str
+    exposures: Exposures
+
+    @property
+    def publishable(self) -> bool:
+        """Never: a ledger pays for what is published."""
+        return False
 
 
 def run_plan(
@@ -41,11 +50,14 @@ def run_plan(
     random: Source | None = None,
     progress: Progress | None = None,
     measurements: Path | None = None,
+    most_determined: Fraction = MOST_DETERMINED,
+    accept_determined: str = "",
 ) -> Made:
-    """Read a plan, run it, and write its products.
+    """Read a plan, run it, and write its products to ``internal/``.
 
-    Without a test seed: microdata, tables with confidence intervals, noisy measurements, the specification
-    and the budget in ``public/``, accuracy in ``internal/``. With one, everything goes to ``internal/``.
+    They are microdata, tables with confidence intervals, noisy measurements, the specification, the budget,
+    and accuracy against the truth. A plan whose invariants determine more than ``most_determined`` of the
+    records is refused, unless ``accept_determined`` says why it is accepted; the manifest keeps that.
 
     ``measurements`` is a folder of noisy measurements of the same design, made by an earlier run: nothing is
     drawn then. If no table can be found that keeps the constraints, the measurements are written all the
@@ -55,20 +67,26 @@ def run_plan(
     with _whole_folder(output) as folder:
         mechanism = plan.mechanism(path.parent)
         counts, invariants = mechanism.prepare(plan.data(path.parent))
-        noisy, public = _noisy(mechanism, counts, random, measurements, folder)
+        exposures, accepted = exposures_of(mechanism, invariants), accept_determined.strip()
+        if not accepted:
+            exposures.require(most_determined)
+        internal = folder / "internal"
+        noisy = _noisy(mechanism, counts, random, measurements, internal)
+        known = {"exposure": exposures.record(), "accepted_determined": accepted or None}
         try:
             made = mechanism.assess(counts, mechanism.finish(noisy, invariants, progress))
         except Refusal as refusal:
-            _write_json(folder / "manifest.json", _notice(False, f"measured only: {refusal.problem}"))
+            reason = trial(f"measured only: {refusal.problem}")
+            _write_json(folder / "manifest.json", _notice(reason) | known)
             raise
-        _write_products(plan, mechanism, made, public)
+        _write_products(plan, mechanism, made, internal)
         for unit, errors in made.diagnostics.items():
-            errors.to_polars().write_csv(folder / "internal" / f"accuracy-{unit}.csv")
+            errors.to_polars().write_csv(internal / f"accuracy-{unit}.csv")
         effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
-        _write_json(folder / "internal" / "estimation.json", effort)
-        _write_json(folder / "manifest.json", _notice(made.publishable, made.reason))
+        _write_json(internal / "estimation.json", effort)
+        _write_json(folder / "manifest.json", _notice(made.reason) | known)
     files = sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file())
-    return Made(output, tuple(files), made.specification, made.publishable)
+    return Made(output, tuple(files), made.specification, made.reason, exposures)
 
 
 def _noisy(
@@ -77,22 +95,17 @@ def _noisy(
     random: Source | None,
     measurements: Path | None,
     folder: Path,
-) -> tuple[dict[str, Measurements], Path]:
-    """The measurements, made or read, and the folder of the products that they allow."""
-    (folder / "internal").mkdir()
+) -> dict[str, Measurements]:
+    """The measurements, made into a folder or read from another."""
+    folder.mkdir()
     if measurements is not None:
-        read = {unit: Measurements.read(d, measurements / unit) for unit, d in mechanism.designs.items()}
-        public = folder / ("public" if all(m.publishable for m in read.values()) else "internal")
-        public.mkdir(exist_ok=True)
-        return read, public
+        return {unit: Measurements.read(d, measurements / unit) for unit, d in mechanism.designs.items()}
     source = RandomSource() if random is None else random
-    public = folder / ("public" if source.publishable else "internal")
-    public.mkdir(exist_ok=True)
-    return mechanism.measure(counts, source, public / "measurements"), public
+    return mechanism.measure(counts, source, folder / "measurements")
 
 
-def _notice(publishable: bool, reason: str) -> dict[str, Any]:
-    return {"schema_version": 1, "type": "topdown", "publishable": publishable, "reason": reason}
+def _notice(reason: str) -> dict[str, Any]:
+    return {"schema_version": 1, "type": "topdown", "publishable": False, "reason": reason}
 
 
 @contextmanager
@@ -125,18 +138,18 @@ def _whole_folder(output: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path) -> None:
-    (public / "specification.json").write_text(made.specification.to_json(), encoding="utf-8")
-    _write_json(public / "constraints.json", [c.sentence() for c in mechanism.constraints])
+def _write_products(plan: Plan, mechanism: TopDown, made: Release, folder: Path) -> None:
+    (folder / "specification.json").write_text(made.specification.to_json(), encoding="utf-8")
+    _write_json(folder / "constraints.json", [c.sentence() for c in mechanism.constraints])
     for universe in mechanism.universes:
         unit = universe.unit
-        made.products[unit].microdata().write_parquet(public / f"{unit}.parquet")
-        _write_json(public / f"schema-{unit}.json", universe.schema.record())
-        universe.allocation.to_polars().write_csv(public / f"budget-{unit}.csv")
+        made.products[unit].microdata().write_parquet(folder / f"{unit}.parquet")
+        _write_json(folder / f"schema-{unit}.json", universe.schema.record())
+        universe.allocation.to_polars().write_csv(folder / f"budget-{unit}.csv")
         tables = [table for table in plan.tables if table.unit == unit]
         if tables:
-            (public / "tables").mkdir(exist_ok=True)
-            _write_tables(tables, made.products[unit], made.products["measurements"][unit], public / "tables")
+            (folder / "tables").mkdir(exist_ok=True)
+            _write_tables(tables, made.products[unit], made.products["measurements"][unit], folder / "tables")
 
 
 def _write_tables(tables: list[TablePlan], estimates: Estimates, measurements: Any, folder: Path) -> None:

@@ -36,7 +36,7 @@ from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
 from stirred.spec.invariant import plural
 from stirred.spec.multiverse import Invariants, Trivial
 from stirred.spec.output_premetric import NormalisedRenyi
-from stirred.spec.protocol import Release
+from stirred.spec.protocol import Release, trial
 from stirred.spec.schema import Attribute, Schema
 from stirred.spec.specification import Specification
 from stirred.spec.unit import change_unit
@@ -72,6 +72,7 @@ ONE_RECORD = (
     "one {first} record belongs to one {other} record, whose membership is fixed: changing one {first} "
     "changes at most one {other}"
 )
+INSECURE = "the measurements were made with a test seed or in unknown ways"
 Progress = Callable[[str, int, int], None]
 
 
@@ -383,13 +384,12 @@ class TopDown:
             bounds[unit].check(levels)
             products[unit] = Estimates(unit, self.units[unit], self.spine, levels)
             uncertainty[unit] = effort
-        publishable = all(part.publishable for part in measurements.values())
+        secure = all(part.publishable for part in measurements.values())
         return Release(
             products=products,
             specification=self.guarantee(),
             uncertainty=uncertainty,
-            publishable=publishable,
-            reason="" if publishable else "the measurements were made with a test seed or in unknown ways",
+            reason=trial(*([] if secure else [INSECURE])),
         )
 
     def _require_complete(

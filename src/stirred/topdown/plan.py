@@ -250,6 +250,10 @@ class Plan(Block):
         settings = Settings(passes=unit.passes, chain=unit.rounding_chain, estimator=self.estimator)
         return Universe(name, unit.schema_, allocation, settings)
 
+    def at_hand(self, folder: Path) -> bool:
+        """Whether the files of the confidential tables are there."""
+        return all((folder / unit.file).exists() for unit in self.units.values())
+
     def data(self, folder: Path) -> Mapping[str, object]:
         """The confidential tables."""
         return {

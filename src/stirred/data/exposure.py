@@ -1,0 +1,217 @@
+"""What exact statistics give away by themselves: records that they determine, records that they expose.
+
+A guarantee relative to invariants says nothing of what the invariants alone reveal. Two numbers say it:
+
+*determined*
+    Records that every data set of the universe contains, with the same values: over all full cells the
+    least count in the universe, added up. Nothing protects them, whatever the budget; where all records
+    are determined the guarantee is vacuous.
+*exposed*
+    Records that are alone in a cell of an exact table: whoever is known to be in that cell is known by the
+    table. Which records are alone in *both* of two tables depends on how the tables are linked, and that is
+    what is protected; so the number is kept for each table, and the largest stands for all of them.
+
+Guarantee
+    Both are functions of the values of the invariants: two data sets of one universe have the same, and the
+    numbers may be published. ``records`` is for the same reason the size of the smallest data set of the
+    universe, which is the number of records wherever the invariants fix it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stirred.data.codes import Codes
+from stirred.errors import Refusal
+from stirred.spec.invariant import plural
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_DETERMINED = Fraction(1, 100)
+
+
+@dataclass(frozen=True)
+class ExactTable:
+    """A table that is published exactly, and how many of its cells hold a single record."""
+
+    name: str
+    alone: int
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What the invariants of one unit determine and expose.
+
+    ``determined`` is exact where ``decided``. Where it is not, the true number is at least this and at most
+    ``at_most``; a gate counts the latter.
+    """
+
+    unit: str
+    records: int
+    determined: int
+    at_most: int
+    tables: tuple[ExactTable, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether the number of determined records is known exactly."""
+        return self.determined == self.at_most
+
+    @property
+    def exposed(self) -> int:
+        """The largest number of records that are alone in a cell of one exact table."""
+        return max((table.alone for table in self.tables), default=0)
+
+    @property
+    def determined_share(self) -> Fraction:
+        """The share of determined records; its upper bound where it is not decided."""
+        return self._share(self.at_most)
+
+    @property
+    def exposed_share(self) -> Fraction:
+        """The share of exposed records."""
+        return self._share(self.exposed)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the invariants determine every record."""
+        return self.records > 0 and self.determined == self.records
+
+    def _share(self, number: int) -> Fraction:
+        return min(Fraction(1), Fraction(number, self.records)) if self.records else Fraction(0)
+
+    def sentence(self) -> str:
+        """Both shares in words; a share is rounded up."""
+        kind = plural(self.unit)
+        if not self.tables:
+            return f"No statistic of {kind} is published exactly, so none of them is determined or exposed."
+        of = f"of {self.records:,} {kind}"
+        found = f"{self.determined:,} {of} ({percent(self.determined_share)})"
+        if not self.decided:
+            found = (
+                f"at least {self.determined:,} and at most {self.at_most:,} {of} (at most "
+                f"{percent(self.determined_share)})"
+            )
+        bare = ": no budget protects these" if self.at_most else ""
+        return (
+            f"The exact statistics alone determine {found}{bare}. "
+            f"{self.exposed:,} {of} ({percent(self.exposed_share)}) are alone in a cell of an exact table."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Plain data with stable keys."""
+        return {
+            "unit": self.unit,
+            "records": self.records,
+            "determined": self.determined,
+            "determined_at_most": self.at_most,
+            "determined_share": str(self.determined_share),
+            "exposed": self.exposed,
+            "exposed_share": str(self.exposed_share),
+            "decided": self.decided,
+            "exact_tables": [{"table": table.name, "alone": table.alone} for table in self.tables],
+        }
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """What the invariants of every protected unit determine and expose.
+
+    ``unmeasured`` are units that are only counted: they are published exactly by declaration, are not
+    protected, and have no share.
+    """
+
+    units: tuple[Exposure, ...]
+    unmeasured: tuple[str, ...] = ()
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        out = [exposure.sentence() for exposure in self.units]
+        if self.unmeasured:
+            names = " and ".join(plural(unit) for unit in self.unmeasured)
+            out.append(
+                f"{names[:1].upper()}{names[1:]} are only counted: their exact statistics are published "
+                "as declared, and nothing protects them."
+            )
+        return out
+
+    def record(self) -> list[dict[str, Any]]:
+        """Plain data with stable keys, one object a protected unit."""
+        return [exposure.record() for exposure in self.units]
+
+    def refusal(self, most: Fraction = MOST_DETERMINED) -> Refusal | None:
+        """Why these statistics leave too little to protect, if they do."""
+        empty = [exposure for exposure in self.units if exposure.determined_share > most]
+        if not empty:
+            return None
+        names = " and ".join(plural(exposure.unit) for exposure in empty)
+        sure = "determine" if all(e.determined > most * e.records for e in empty) else "may determine"
+        return Refusal(
+            f"the exact statistics alone {sure} more than {percent(most)} of the {names}: the guarantee "
+            "does not protect these",
+            field="protection.most_determined",
+            expected="exact statistics that leave almost every record open",
+            hint="Publish less exactly: match on less, hold less, or declare fewer invariants; a dry run "
+            "shows the numbers. Or accept it in writing.",
+        )
+
+    def require(self, most: Fraction = MOST_DETERMINED) -> None:
+        """Refuse statistics that leave too little to protect."""
+        refusal = self.refusal(most)
+        if refusal is not None:
+            raise refusal
+
+
+def determined_by_two_tables(strata: NDArray[Any], count: int, rows: Codes, columns: Codes) -> int:
+    """Records that two tables of every stratum determine together.
+
+    ``rows`` and ``columns`` number the cells of the two tables; a cell lies within one stratum.
+
+    Guarantee
+        A cell (r, c) of a stratum of n records holds at least max(0, n_r + n_c - n) of them, some data set
+        attains this, and the sum over all cells is returned. A term is positive only if n_r or n_c exceeds
+        n/2, so one of the two is the largest of the stratum: the work is linear in the records.
+    Reference
+        Frechet 1940; the bounds of a two-way table with given margins are sharp (Dobra and Fienberg 2000).
+
+    Examples
+    --------
+    >>> rows, columns = Codes(np.array([0, 0, 1]), 2), Codes(np.array([0, 0, 1]), 2)
+    >>> determined_by_two_tables(np.zeros(3, dtype=int), 1, rows, columns)
+    1
+    """
+    if strata.size == 0:
+        return 0
+    sizes = np.bincount(strata, minlength=count)
+    (row_of, row_sizes), (column_of, column_sizes) = (_cells(strata, side) for side in (rows, columns))
+    largest_row, largest_column = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.maximum.at(largest_row, row_of, row_sizes)
+    np.maximum.at(largest_column, column_of, column_sizes)
+    with_largest_row = np.maximum(0, column_sizes + (largest_row - sizes)[column_of]).sum()
+    with_largest_column = np.maximum(0, row_sizes + (largest_column - sizes)[row_of]).sum()
+    both = np.maximum(0, largest_row + largest_column - sizes).sum()
+    return int(with_largest_row + with_largest_column - both)
+
+
+def _cells(strata: NDArray[Any], table: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Stratum and size of every cell of a table."""
+    place = np.zeros(table.count, dtype=np.int64)
+    place[table.values] = strata
+    return place, np.bincount(table.values, minlength=table.count)
+
+
+def alone(table: Codes) -> int:
+    """How many cells of a table hold a single record."""
+    return int((np.bincount(table.values, minlength=table.count) == 1).sum())
+
+
+def percent(share: Fraction) -> str:
+    """A share in per cent with two places, rounded up."""
+    hundredths = math.ceil(share * 10_000)
+    return f"{hundredths / 100:.2f}%" if hundredths % 100 else f"{hundredths // 100}%"

@@ -1,0 +1,26 @@
+"""What an audit says of the universe of the data: how much of it the exact statistics leave open."""
+
+from __future__ import annotations
+
+from stirred.audit import Finding, Verdict
+from stirred.data.exposure import percent
+from stirred.release.job import Job
+from stirred.spec.invariant import plural
+
+
+def universe_findings(job: Job) -> list[Finding]:
+    """One finding a protected unit: what the exact statistics determine, as the gate counts it."""
+    out = []
+    for exposure in job.exposures().units:
+        kind = plural(exposure.unit)
+        about = f"{'' if exposure.decided else 'at most '}{exposure.at_most:,} of {exposure.records:,}"
+        sentence = (
+            f"the exact statistics alone determine {about} {kind} "
+            f"({percent(exposure.determined_share)}); no budget protects these"
+        )
+        if exposure.vacuous:
+            sentence = f"the exact statistics alone determine all {exposure.records:,} {kind}"
+        verdict = Verdict.VACUOUS if exposure.vacuous else Verdict.NOT_REFUTED
+        subject = f"the universe of the {kind}"
+        out.append(Finding("universe", subject, verdict, sentence, details=exposure.record()))
+    return out

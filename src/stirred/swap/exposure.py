@@ -1,0 +1,72 @@
+"""What the swapping invariants determine and expose: a function of their values alone.
+
+Guarantee
+    The universe of swapping has two exact tables in every stratum: matching by holding variables (with the
+    persons of a household as part of its record) and matching by swapping variables. The records that it
+    determines are those of the Frechet bounds. Imputed records that are held fixed are published as they
+    are, and count as determined; the others form a universe of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stirred.data import ExactTable, Exposure, code_columns
+from stirred.data.exposure import alone, determined_by_two_tables
+from stirred.spec.invariant import Count
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stirred.data import Codes
+    from stirred.swap.prepared import Prepared
+    from stirred.swap.records import Records
+    from stirred.swap.roles import Roles
+
+PERSONS = "__persons"
+
+
+def exposure_of(prepared: Prepared, unit: str, missing: str, imputed: str | None = None) -> Exposure:
+    """What the swapping invariants of some records determine and expose."""
+    roles, records = prepared.roles, prepared.records
+    frame = _with_persons(records, roles)
+    held = (*roles.match, *roles.hold, *((PERSONS,) if PERSONS in frame.columns else ()))
+    moved = (*roles.match, *roles.swap)
+    tables = [
+        _table(unit, (*roles.match, *roles.hold), code_columns(frame, held, missing=missing)),
+        _table(unit, moved, code_columns(frame, moved, missing=missing)),
+    ]
+    fixed = 0
+    if prepared.eligible is not None and imputed is not None:
+        kept = frame.filter(~prepared.eligible)
+        whole = (*held, *roles.swap)
+        tables.append(_table(unit, whole, code_columns(kept, whole, missing=missing), imputed))
+        fixed, frame = kept.height, frame.filter(prepared.eligible)
+    strata = code_columns(frame, roles.match, missing=missing)
+    sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
+    determined = fixed + determined_by_two_tables(strata.values, strata.count, *sides)
+    return Exposure(unit, records.households.height, determined, determined, tuple(tables))
+
+
+def _table(unit: str, names: tuple[str, ...], cells: Codes, imputed: str | None = None) -> ExactTable:
+    shown = Count(unit=unit, by=tuple(name for name in names if name != PERSONS)).sentence()
+    return ExactTable(shown if imputed is None else f"{shown}, where {imputed}", alone(cells))
+
+
+def _with_persons(records: Records, roles: Roles) -> pl.DataFrame:
+    """Households with one code for the persons in them: equal codes, equal persons in any order."""
+    import polars as pl
+
+    frame = records.households
+    if records.persons is None or records.id is None:
+        return frame
+    own = [name for name in records.persons.columns if name not in {records.id, *roles.swap}]
+    codes = pl.Series("code", code_columns(records.persons, own, missing="level").values)
+    bags = (
+        pl.DataFrame([records.persons[records.id], codes])
+        .group_by(records.id)
+        .agg(pl.col("code").sort().cast(pl.String).str.join(" ").alias(PERSONS))
+    )
+    return frame.join(bags, on=records.id, how="left", maintain_order="left").with_columns(
+        pl.col(PERSONS).fill_null("")
+    )
