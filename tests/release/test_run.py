@@ -538,7 +538,7 @@ class TestResume:
         self, case: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(run_module, "_appear", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            patch.setattr(run_module, "appear", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
             with pytest.raises(KeyboardInterrupt):
                 run_release(case / "swap.yaml", tmp_path / "out", ledger)
         (part,) = leftovers(tmp_path / "out")
@@ -548,8 +548,11 @@ class TestResume:
         assert not (tmp_path / "out").exists()
 
 
+WATCHED = {Path(run_module.__file__).with_name(f"{name}.py") for name in ("run", "payment", "folder")}
+
+
 class Interrupter:
-    """Raises an interrupt at the n-th line that is executed in ``run.py``."""
+    """Raises an interrupt at the n-th line that is executed in ``run.py``, ``payment.py`` or ``folder.py``."""
 
     def __init__(self, at: int) -> None:
         self.left = at
@@ -563,7 +566,7 @@ class Interrupter:
         sys.settrace(self._before)
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        return self._line if frame.f_code.co_filename == run_module.__file__ else None
+        return self._line if Path(frame.f_code.co_filename) in WATCHED else None
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "line":
