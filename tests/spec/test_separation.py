@@ -45,10 +45,10 @@ from stirred.spec.input_premetric import (
     SymmetricDifference,
 )
 from stirred.spec.invariant import Named
-from stirred.spec.separation import least_distance
 from stirred.spec.multiverse import Explicit, Trivial
 from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
 from stirred.spec.psa import swapping_invariants
+from stirred.spec.separation import least_distance
 
 ONE, TWO, FOUR = (Exact.of(value) for value in (1, 2, 4))
 HOUSEHOLDS = HammingUnordered(unit="household")

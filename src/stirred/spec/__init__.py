@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from stirred.spec.joint import InUnit as InUnit
     from stirred.spec.joint import jointly as jointly
     from stirred.spec.joint import restate as restate
-    from stirred.spec.separation import least_distance as least_distance
     from stirred.spec.mechanism import FiniteMechanism as FiniteMechanism
     from stirred.spec.mechanism import protection_loss as protection_loss
     from stirred.spec.mechanism import satisfies as satisfies
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from stirred.spec.schema import Attribute as Attribute
     from stirred.spec.schema import Recode as Recode
     from stirred.spec.schema import Schema as Schema
+    from stirred.spec.separation import least_distance as least_distance
     from stirred.spec.specification import Flavor as Flavor
     from stirred.spec.specification import Specification as Specification
     from stirred.spec.specification import json_schema as json_schema

@@ -29,7 +29,6 @@ from stirred.spec.closed_form.rounding import (
 from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.extended import product
 from stirred.spec.input_premetric import neighbours_of
-from stirred.spec.separation import least_distance
 from stirred.spec.output_premetric import (
     Approximate,
     GaussianTradeOff,
@@ -39,6 +38,7 @@ from stirred.spec.output_premetric import (
     Renyi,
     TotalVariation,
 )
+from stirred.spec.separation import least_distance
 from stirred.spec.specification import Specification
 
 Target = Literal["approximate", "zcdp", "renyi", "gdp", "kullback-leibler", "total-variation"]
