@@ -138,7 +138,7 @@ RATIONAL = [value for value in GRID if value.rational is not None and value < Ex
 
 @pytest.mark.parametrize("delta", DELTAS[1::2])
 def test_optimal_epsilon_is_never_below_its_own_infimum(delta: Fraction) -> None:
-    """It was, by up to 2e-11."""
+    """It was at small rho squared: by a relative 1e-5 at 3e-20 and delta 1e-10."""
     for rho_squared in RATIONAL[2:]:
         square = rho_squared.rational
         assert square is not None

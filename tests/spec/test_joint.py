@@ -167,7 +167,7 @@ def test_a_pure_release_is_stated_in_the_flavor_of_a_zcdp_account() -> None:
     assert charged.budget.amount + rest.budget.amount == account.budget.amount
     assert set(charged.assumptions) | set(rest.assumptions) == set(account.assumptions)
     again = restate(charged, account.flavor)
-    assert again.budget == charged.budget, "restated already: nothing changes"
+    assert again == charged, "restated already: nothing changes, and assumptions are said once"
 
 
 def test_restating_says_why_not() -> None:

@@ -73,7 +73,7 @@ def jointly(*specifications: Specification, units: Sequence[InUnit | None] = ())
         )
     measure = _common_measure(specifications)
     parts = [_restated(s, measure, u) for s, u in zip(specifications, changes, strict=True)]
-    return compose(*parts, order="adaptive")
+    return _said_once(compose(*parts, order="adaptive"))
 
 
 def restate(
@@ -99,7 +99,13 @@ def restate(
     """
     change = None if factor is None else InUnit(flavor.input_premetric, factor, because)
     restated = _restated(specification, flavor.output_premetric, change, attributes)
-    return compose(restated, order="adaptive", under=flavor)
+    return _said_once(compose(restated, order="adaptive", under=flavor))
+
+
+def _said_once(specification: Specification) -> Specification:
+    """With every assumption once, however often a guarantee is restated or joined."""
+    assumptions = tuple(dict.fromkeys(specification.assumptions))
+    return Specification(**dict(specification) | {"assumptions": assumptions})
 
 
 def _common_measure(specifications: tuple[Specification, ...]) -> Any:
