@@ -16,7 +16,7 @@ def universe_findings(job: Job) -> list[Finding]:
         about = f"{'' if exposure.decided else 'at most '}{exposure.at_most:,} of {exposure.records:,}"
         sentence = (
             f"the exact statistics alone determine {about} {kind} "
-            f"({percent(exposure.determined_share)}); no budget protects these"
+            f"({percent(exposure.determined_share)}){'; no budget protects these' if exposure.at_most else ''}"
         )
         if exposure.vacuous:
             sentence = f"the exact statistics alone determine all {exposure.records:,} {kind}"
