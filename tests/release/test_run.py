@@ -552,7 +552,7 @@ WATCHED = {Path(run_module.__file__).with_name(f"{name}.py") for name in ("run",
 
 
 class Interrupter:
-    """Raises an interrupt at the n-th line that is executed in ``run.py``, ``payment.py`` or ``folder.py``."""
+    """Raises an interrupt at the n-th line that is executed in the watched modules."""
 
     def __init__(self, at: int) -> None:
         self.left = at

@@ -31,7 +31,8 @@ mechanism:
   id: household_id
   match: [county, size]             # records are exchanged only if they agree on these
   swap: [tract, block]              # these travel, together
-  hold: [tenure]                    # these stay with the record
+  hold: [tenure]                    # these stay with the record; what is not named is not published
+  nesting: [[block, tract]]         # places that lie in others, the finer first; [] if there are none
   rate: 1/20                        # or target_epsilon: 12
   provenance: public                # where levels and roles come from; never from the data
   tables: [tract * tenure]

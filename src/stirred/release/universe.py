@@ -14,10 +14,9 @@ def universe_findings(job: Job) -> list[Finding]:
     for exposure in job.exposures().units:
         kind = plural(exposure.unit)
         about = f"{'' if exposure.decided else 'at most '}{exposure.at_most:,} of {exposure.records:,}"
-        sentence = (
-            f"the exact statistics alone determine {about} {kind} "
-            f"({percent(exposure.determined_share)}); no budget protects these"
-        )
+        bare = "; no budget protects these" if exposure.at_most else ""
+        share = percent(exposure.determined_share)
+        sentence = f"the exact statistics alone determine {about} {kind} ({share}){bare}"
         if exposure.vacuous:
             sentence = f"the exact statistics alone determine all {exposure.records:,} {kind}"
         verdict = Verdict.VACUOUS if exposure.vacuous else Verdict.NOT_REFUTED

@@ -58,7 +58,7 @@ class Release:
 
 def trial(*others: str) -> str:
     """Why a trial is not for publication, with what else stands in the way."""
-    return " and ".join((TRIAL, *others))
+    return "; ".join((TRIAL, *others))
 
 
 @runtime_checkable

@@ -122,9 +122,17 @@ class _Problem:
         """Whether every family speaks of every atom."""
         return bool((self.signature >= 0).all())
 
-    def leaves(self, level: int) -> NDArray[np.int64]:
-        """How many leaves every node of a level has."""
-        return np.bincount(self.spine.ancestors(level), minlength=self.spine.size(level))
+    def single(self, level: int) -> NDArray[np.bool_]:
+        """Which nodes of a level have one leaf."""
+        return self._single[level]
+
+    @cached_property
+    def _single(self) -> tuple[NDArray[np.bool_], ...]:
+        spine = self.spine
+        return tuple(
+            np.bincount(spine.ancestors(level), minlength=spine.size(level)) == 1
+            for level in range(spine.depth)
+        )
 
     @cached_property
     def laminar(self) -> bool:
@@ -250,7 +258,7 @@ class _Forest:
                 self._tighten(one, self.sums[one.parent])
             if one.rest == 1:
                 _, high, endless = _parts(one)
-                single = self.problem.leaves(one.level) == 1 if one.level != WHOLE else np.zeros(1, np.bool_)
+                single = self.problem.single(one.level) if one.level != WHOLE else np.zeros(1, np.bool_)
                 left = np.where(endless == 1, one.lower - high, 0)
                 found += int(np.maximum(left, 0)[single].sum())
         return found
@@ -290,7 +298,7 @@ def _two_tables(problem: _Problem) -> Determined:
     """
     columns, rows = problem.families
     within = problem.spine.ancestors(columns.level, rows.level)
-    single = problem.leaves(rows.level) == 1
+    single = problem.single(rows.level)
     group, row = problem.signature
     component = _components(group, row, columns.lower.shape[1], rows.lower.shape[1])
     least = most = 0
@@ -326,8 +334,12 @@ def _bounded(problem: _Problem) -> Determined:
         if problem.only(sorted([*chosen, number])).laminar:
             chosen.append(number)
     below = _Forest(problem.only(sorted(chosen))).determined() if chosen else Determined(0, 0, 0)
+    known = [int(f.lower[:, np.unique(f.groups[f.groups >= 0])].sum()) for f in problem.families]
+    records, alone = max(below.records, *known), np.flatnonzero(problem.cells == 1)
+    if alone.size > LARGEST:
+        return Determined(records, below.least, UNBOUNDED)
     most = 0
-    for atom in np.flatnonzero(problem.cells == 1):
+    for atom in alone:
         around = np.flatnonzero(problem.signature[:, atom] >= 0)
         if not around.size:
             continue
@@ -338,6 +350,5 @@ def _bounded(problem: _Problem) -> Determined:
             ]
             for f in around
         ]
-        most += int(np.min(bounds, axis=0)[problem.leaves(finest) == 1].sum())
-    known = [int(f.lower[:, np.unique(f.groups[f.groups >= 0])].sum()) for f in problem.families]
-    return Determined(max(below.records, *known), below.least, max(below.least, most))
+        most += int(np.min(bounds, axis=0)[problem.single(finest)].sum())
+    return Determined(records, below.least, max(below.least, most))

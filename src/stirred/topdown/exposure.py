@@ -37,4 +37,6 @@ def _exposure(mechanism: TopDown, unit: str, bounds: Bounds, invariants: Values)
         for level, lower in limits.lower.items()
     ]
     found = determined(mechanism.spine, ~bounds.zero, families)
-    return Exposure(unit, found.records, found.least, found.most, tables)
+    return Exposure(
+        unit, found.records, found.least, min(found.most, max(found.records, found.least)), tables
+    )
