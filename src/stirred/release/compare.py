@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stirred.documents import parse_json, read_text
 from stirred.errors import InputError
 from stirred.release.dry_run import dry_run
 from stirred.release.job import Expected
@@ -104,7 +104,7 @@ def _released(folder: Path) -> Side:
             expected=f"a release folder with {NAME} and specification.json",
             hint="Name the folder that a release was written to.",
         )
-    specification = Specification.from_json(path.read_text(encoding="utf-8"))
+    specification = Specification.from_json(read_text(path, "specification file"))
     name = str(manifest.facts.get("name", folder.name))
     return Side(name, specification, _published(place), _measured(folder))
 
@@ -114,7 +114,7 @@ def _published(place: Path) -> tuple[Expected, ...]:
     path = place / "data-dictionary.json"
     if not path.is_file():
         return ()
-    files = json.loads(path.read_text(encoding="utf-8"))
+    files = parse_json(read_text(path, "data dictionary"), "data dictionary")
     said = {file["title"]: file["uncertainty"] for file in files if file["kind"] == "table"}
     return tuple(Expected(title, text) for title, text in said.items())
 

@@ -13,7 +13,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
 
+from stirred.documents import read_yaml
 from stirred.errors import InputError, StirredError
+from stirred.places import clash
 from stirred.release.checklist import Checklist
 from stirred.release.governance import Governance
 from stirred.release.registry import About
@@ -22,7 +24,6 @@ from stirred.spec.domain import Domain, Stage
 from stirred.spec.exact import Exact, as_fraction
 from stirred.spec.schema import Schema
 from stirred.topdown.plan import Plan as TopDownSettings
-from stirred.topdown.plan import read_yaml
 
 Provenance = Literal["public", "earlier DP release", "assumption"]
 
@@ -83,6 +84,22 @@ class SwapPlan(Block):
         if self.target_epsilon is not None and self.loss == "tighter":
             raise ValueError("a rate, where the tighter loss is asked for")
         return self
+
+    @model_validator(mode="after")
+    def _own_files(self) -> Self:
+        if clash(table_file(table) for table in self.tables) is not None:
+            raise ValueError("tables that are all different, also as names of files")
+        return self
+
+
+def parts_of(table: str) -> list[str]:
+    """The variables of a table that is written ``tenure * county``."""
+    return [part.strip() for part in table.split("*")]
+
+
+def table_file(table: str) -> str:
+    """The name that a table gives its files."""
+    return "-".join(parts_of(table))
 
 
 class TopDownPlan(TopDownSettings):

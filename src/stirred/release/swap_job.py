@@ -13,9 +13,10 @@ from stirred.data import read_table, require_columns, require_levels, tabulate
 from stirred.data.error import compare_tables
 from stirred.errors import InputError
 from stirred.noise import Source
+from stirred.places import slug
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
-from stirred.release.plan import Plan, SwapPlan
+from stirred.release.plan import Plan, SwapPlan, parts_of, table_file
 from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
 from stirred.spec.exact import as_fraction
 from stirred.spec.invariant import plural
@@ -48,7 +49,7 @@ class SwapJob:
         self._given = records
         _require_named_columns(settings)
         for table in settings.tables:
-            for part in _parts(table):
+            for part in parts_of(table):
                 if part not in (*settings.match, *settings.swap, *(settings.hold or ())):
                     raise InputError(
                         f"the table {table} names {part}, which has no role in the swap",
@@ -144,7 +145,7 @@ class SwapJob:
         )
 
     def _expected(self, table: str, moved: float) -> Expected:
-        parts = set(_parts(table))
+        parts = set(parts_of(table))
         swapped = parts & set(self.settings.swap)
         held = parts - set(self.settings.swap) - set(self.settings.match)
         if not swapped or not held:
@@ -155,6 +156,10 @@ class SwapJob:
     def prepare(self) -> None:
         """Read the records and form the strata."""
         self.mechanism.prepare(self._records)
+
+    def room(self) -> int:
+        """The records, and each table at most once more."""
+        return self._records.room * (1 + len(self.settings.tables))
 
     def draw(self, source: Source, folder: Path) -> Swapped:
         """Swap the records."""
@@ -179,14 +184,14 @@ class SwapJob:
                 )
         tables = []
         for table in self.settings.tables:
-            parts = _parts(table)
+            parts = parts_of(table)
             require_columns(primitive.households, parts, "mechanism.tables")
             frame = tabulate(primitive.households, parts)
             frame = frame.rename({frame.columns[-1]: "count"})
             files += write_table(
                 frame,
                 folder,
-                f"tables/{'-'.join(parts)}",
+                f"tables/{slug(table_file(table))}",
                 kind="table",
                 title=self._title(table),
                 uncertainty=self._expected(table, float(self.rate)).sentence,
@@ -207,7 +212,7 @@ class SwapJob:
         """Errors of the published tables against the truth."""
         true, rows, against = self._records.households, [], {}
         for table in self.settings.tables:
-            parts = _parts(table)
+            parts = parts_of(table)
             rows.append({"table": table} | compare_tables(true, primitive.households, parts).record())
             both = (
                 tabulate(true, parts)
@@ -237,7 +242,3 @@ def _require_named_columns(settings: SwapPlan) -> None:
             expected="a codebook that lists them",
             hint="List every column with a role and every column of persons to publish.",
         )
-
-
-def _parts(table: str) -> list[str]:
-    return [part.strip() for part in table.split("*")]

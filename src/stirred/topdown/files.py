@@ -6,16 +6,14 @@ The folder appears complete or not at all.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError, Refusal
+from stirred.errors import Refusal
+from stirred.interchange import write_csv, write_parquet
 from stirred.noise import RandomSource, Source
+from stirred.places import inside, private_folder, require_new, slug, whole_folder
 from stirred.spec.protocol import Release
 from stirred.spec.specification import Specification
 from stirred.topdown.estimates import Estimates
@@ -51,22 +49,22 @@ def run_plan(
     drawn then. If no table can be found that keeps the constraints, the measurements are written all the
     same, since they were paid for.
     """
+    require_new(output)
     plan = Plan.load(path)
-    with _whole_folder(output) as folder:
-        mechanism = plan.mechanism(path.parent)
-        counts, invariants = mechanism.prepare(plan.data(path.parent))
+    mechanism = plan.mechanism(path.parent)
+    counts, invariants = mechanism.prepare(plan.data(path.parent))
+    refused = None
+    with whole_folder(output, room=mechanism.room(counts)) as folder:
         noisy, public = _noisy(mechanism, counts, random, measurements, folder)
         try:
             made = mechanism.assess(counts, mechanism.finish(noisy, invariants, progress))
         except Refusal as refusal:
+            refused = refusal
             _write_json(folder / "manifest.json", _notice(False, f"measured only: {refusal.problem}"))
-            raise
-        _write_products(plan, mechanism, made, public)
-        for unit, errors in made.diagnostics.items():
-            errors.to_polars().write_csv(folder / "internal" / f"accuracy-{unit}.csv")
-        effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
-        _write_json(folder / "internal" / "estimation.json", effort)
-        _write_json(folder / "manifest.json", _notice(made.publishable, made.reason))
+        else:
+            _write_all(plan, mechanism, made, folder, public)
+    if refused is not None:
+        raise refused
     files = sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file())
     return Made(output, tuple(files), made.specification, made.publishable)
 
@@ -79,9 +77,11 @@ def _noisy(
     folder: Path,
 ) -> tuple[dict[str, Measurements], Path]:
     """The measurements, made or read, and the folder of the products that they allow."""
-    (folder / "internal").mkdir()
+    private_folder(folder / "internal")
     if measurements is not None:
-        read = {unit: Measurements.read(d, measurements / unit) for unit, d in mechanism.designs.items()}
+        read = {
+            unit: Measurements.read(d, measurements / slug(unit)) for unit, d in mechanism.designs.items()
+        }
         public = folder / ("public" if all(m.publishable for m in read.values()) else "internal")
         public.mkdir(exist_ok=True)
         return read, public
@@ -95,34 +95,14 @@ def _notice(publishable: bool, reason: str) -> dict[str, Any]:
     return {"schema_version": 1, "type": "topdown", "publishable": publishable, "reason": reason}
 
 
-@contextmanager
-def _whole_folder(output: Path) -> Iterator[Path]:
-    if output.exists():
-        raise InputError(
-            f"the folder {output.name} exists already",
-            field="output",
-            expected="a folder that does not exist yet",
-            hint="Choose another name; nothing is overwritten.",
-        )
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        temporary.mkdir(parents=True)
-        try:
-            yield temporary
-        except Refusal:
-            if (temporary / "manifest.json").is_file():
-                temporary.rename(output)
-            raise
-        temporary.rename(output)
-    except OSError as error:
-        raise InputError(
-            f"the output could not be written ({error.strerror})",
-            field="output",
-            expected="a folder with room and permission to write",
-            hint="Nothing was left half-written; run again.",
-        ) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def _write_all(plan: Plan, mechanism: TopDown, made: Release, folder: Path, public: Path) -> None:
+    """Products where they may be read, diagnostics where they may not."""
+    _write_products(plan, mechanism, made, public)
+    for unit, errors in made.diagnostics.items():
+        write_csv(errors.to_polars(), inside(folder / "internal", f"accuracy-{slug(unit)}.csv"))
+    effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
+    _write_json(folder / "internal" / "estimation.json", effort)
+    _write_json(folder / "manifest.json", _notice(made.publishable, made.reason))
 
 
 def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path) -> None:
@@ -130,9 +110,10 @@ def _write_products(plan: Plan, mechanism: TopDown, made: Release, public: Path)
     _write_json(public / "constraints.json", [c.sentence() for c in mechanism.constraints])
     for universe in mechanism.universes:
         unit = universe.unit
-        made.products[unit].microdata().write_parquet(public / f"{unit}.parquet")
-        _write_json(public / f"schema-{unit}.json", universe.schema.record())
-        universe.allocation.to_polars().write_csv(public / f"budget-{unit}.csv")
+        name = slug(unit)
+        write_parquet(made.products[unit].microdata(), inside(public, f"{name}.parquet"))
+        _write_json(inside(public, f"schema-{name}.json"), universe.schema.record())
+        write_csv(universe.allocation.to_polars(), inside(public, f"budget-{name}.csv"))
         tables = [table for table in plan.tables if table.unit == unit]
         if tables:
             (public / "tables").mkdir(exist_ok=True)
@@ -144,7 +125,7 @@ def _write_tables(tables: list[TablePlan], estimates: Estimates, measurements: A
     gls = estimator_of(measurements)
     for table in tables:
         frame = table_with_intervals(estimates, gls, table.level, table.query)
-        frame.write_csv(folder / f"{table.name}.csv")
+        write_csv(frame, inside(folder, f"{slug(table.name)}.csv"))
 
 
 def _effort(levels: Any) -> dict[str, Any]:
