@@ -1,9 +1,9 @@
 """YAML and JSON that somebody wrote: read strictly, or refused.
 
 Guarantee
-    A document says one thing: a key stands once in its mapping, nothing is merged or repeated by reference,
-    and a number is what its digits say. A document that is too large, too deep or ill-formed is refused
-    before anything is built from it, and no value of it is shown.
+    A document says one thing: a key stands once in its mapping, nothing is merged into it, and a number is
+    what its digits say. A document that is too large (also once its references are written out), too deep
+    or ill-formed is refused before anything is made of it, and no value of it is shown.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from stirred.errors import InputError
 
 LARGEST = 16 * 1024 * 1024
 DEEPEST = 64
+MOST_PARTS = 1_000_000
 MOST_DIGITS = 300
 
 
@@ -98,22 +99,41 @@ def _loader() -> type[Any]:
     import yaml
 
     class Strict(yaml.SafeLoader):
-        """A SafeLoader without tags, references, merging and repeated keys."""
+        """A SafeLoader without tags, merging, repeated keys and references that grow or turn in a circle."""
 
-        depth = 0
+        def __init__(self, stream: Any) -> None:
+            super().__init__(stream)
+            self.depth = self.parts = 0
+            self.open: set[str] = set()
+            self.sizes: dict[Any, int] = {}
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.peek_event()  # type: ignore[no-untyped-call]
-            if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-                raise _Unclear("repeats a part by reference (& and *)")
+            if isinstance(event, yaml.AliasEvent):
+                if event.anchor in self.open:
+                    raise _Unclear("has a part that contains itself")
+                node = super().compose_node(parent, index)
+                self._count(self.sizes[node])
+                return node
             if event.tag is not None:
                 raise _Unclear("names a type with an exclamation mark")
             if self.depth == DEEPEST:
                 raise _Unclear(DEEP)
+            before = self.parts
+            self._count(1)
             self.depth += 1
+            self.open.add(event.anchor)
             node = super().compose_node(parent, index)
+            self.open.discard(event.anchor)
             self.depth -= 1
+            self.sizes[node] = self.parts - before
             return node
+
+        def _count(self, parts: int) -> None:
+            """Add to the parts that the document has once its references are written out."""
+            self.parts += parts
+            if self.parts > MOST_PARTS:
+                raise _Unclear(f"has more than {MOST_PARTS:,} parts")
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]

@@ -70,6 +70,13 @@ def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> 
                 hint="Correct the name, or add the column to the table.",
             )
         require_kind(frame.schema[column], column)
+        if not column:
+            raise InputError(
+                "a column has no name",
+                field=field,
+                expected="a name for every column that is used",
+                hint="Name the column in the file.",
+            )
         if column.startswith("^") and column.endswith("$"):
             raise InputError(
                 f"the name of the column {column} reads as a pattern of names",
@@ -87,7 +94,7 @@ def require_kind(kind: pl.DataType, column: str) -> None:
         pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Date, pl.Datetime, pl.Float32, pl.Float64,
         pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
     }  # fmt: skip
-    if kind not in known:
+    if kind.base_type() not in known:
         raise InputError(
             f"the column {column} has the type {kind.base_type()}, which is not read",
             field=column,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ class Side:
     @classmethod
     def of(cls, path: Path) -> Side:
         """From a plan, or from the folder of a release."""
-        if path.is_dir():
+        if os.path.isdir(path):
             return _released(path)
         found = dry_run(path)
         return cls(found.plan.name, found.specification, found.facts.expected)

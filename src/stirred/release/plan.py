@@ -22,6 +22,7 @@ from stirred.release.registry import About
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain, Stage
 from stirred.spec.exact import Exact, as_fraction
+from stirred.spec.output_premetric import LEAST_DELTA
 from stirred.spec.schema import Schema
 from stirred.topdown.plan import Plan as TopDownSettings
 
@@ -44,8 +45,8 @@ def _below_one(value: object) -> object:
         probability = as_fraction(value)
     except (StirredError, ValueError, TypeError):
         raise ValueError("a probability such as 1e-10") from None
-    if not 0 < probability < 1:
-        raise ValueError("a probability above 0 and below 1")
+    if not LEAST_DELTA <= probability < 1:
+        raise ValueError("a probability of at least 1e-300 and below 1")
     return value
 
 
