@@ -23,9 +23,9 @@ P = ParamSpec("P")
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn a structured error into its message and its exit code, and any other into a fault without its text.
+    """Turn a structured error into its message and its exit code, and any other into a fault.
 
-    The text of an error that is not ours, and its traceback, may hold a value read from data.
+    The text of an error that is not ours, and its traceback, may hold a value read from data: they stay in.
     """
 
     @functools.wraps(command)
@@ -68,7 +68,7 @@ def _fault(error: BaseException) -> Fault:
         f"an unforeseen {type(error).__name__} stopped the command",
         field=" > ".join(own[-5:]) or "stirred",
         expected="a result, or a refusal that names its reason",
-        hint="Please report the kind and the place; the text of the error is not shown, since it may hold data.",
+        hint="Please report the kind and the place; the text of the error may hold data and is not shown.",
     )
 
 
