@@ -94,8 +94,12 @@ def write_csv(frame: pl.DataFrame, path: Path) -> None:
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Rows, the headings first, as CSV that no spreadsheet takes for formulas."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows([harmless(cell) for cell in row] for row in rows)
+    plain = csv.writer(stream, lineterminator="\n")
+    # Only the end of a line that the writer itself uses is quoted; a carriage return would end one too.
+    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        cells = [harmless(cell) for cell in row]
+        (quoted if any("\r" in str(cell) for cell in cells) else plain).writerow(cells)
     return stream.getvalue()
 
 
