@@ -258,4 +258,4 @@ def test_a_file_of_bytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     code, _, err = run("spec", "show", str(tmp_path / "bytes.json"))
     assert code == 2
-    assert "not a specification file" in err
+    assert "could not be read" in err

@@ -26,14 +26,19 @@ def run(
         typer.Option(help="The folder of a release of this plan: audit its claim, and add the record to it."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Also write the record to this file.")] = None,
-    draws: Annotated[int, typer.Option(min=1000, help="Draws of each statistical audit.")] = 100_000,
+    draws: Annotated[
+        int, typer.Option(min=1000, max=10**9, help="Draws of each statistical audit.")
+    ] = 100_000,
     as_json: AsJson = False,
 ) -> None:
     """Run every audit that applies to a plan; exits with 3 where one refutes the claim."""
     from stirred.interchange import write_atomically
+    from stirred.places import require_file
     from stirred.release.audit import audit_plan
     from stirred.release.audited import audit_release
 
+    if output is not None:
+        require_file(output)
     found = audit_plan(plan, draws=draws) if release is None else audit_release(plan, release, draws=draws)
     if output is not None:
         write_atomically(output, found.to_json())

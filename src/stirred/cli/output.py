@@ -6,10 +6,13 @@ import contextlib
 import functools
 import json
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 import typer
+from typer.exceptions import TyperException
 
 from stirred.errors import StirredError
 
@@ -20,20 +23,53 @@ P = ParamSpec("P")
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn a structured error into its message and its exit code."""
+    """Turn a structured error into its message and its exit code, and any other into a fault.
+
+    The text of an error that is not ours, and its traceback, may hold a value read from data: they stay in.
+    """
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except StirredError as error:
-            if kwargs.get("as_json"):
-                print_json({"error": error.as_dict()})
-            else:
-                _print_error(error)
-            raise typer.Exit(error.exit_code) from None
+            _stop(error, bool(kwargs.get("as_json")))
+        except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
+            raise
+        except BaseException as error:
+            # A panic of the library that holds the tables is no Exception.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            _stop(_fault(error), bool(kwargs.get("as_json")))
 
     return guarded
+
+
+class Fault(StirredError):
+    """A defect of stirred, or a limit of the machine: exit code 1."""
+
+    code = "fault"
+    exit_code = 1
+
+
+def _stop(error: StirredError, as_json: bool) -> NoReturn:
+    if as_json:
+        print_json({"error": error.as_dict()})
+    else:
+        _print_error(error)
+    raise typer.Exit(error.exit_code) from None
+
+
+def _fault(error: BaseException) -> Fault:
+    """What may be said of an error that is not ours: its kind, and where in our code it arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f"{Path(f.filename).stem}:{f.lineno}" for f in frames if "stirred" in Path(f.filename).parts]
+    return Fault(
+        f"an unforeseen {type(error).__name__} stopped the command",
+        field=" > ".join(own[-5:]) or "stirred",
+        expected="a result, or a refusal that names its reason",
+        hint="Please report the kind and the place; the text of the error may hold data and is not shown.",
+    )
 
 
 def print_json(body: dict[str, Any]) -> None:

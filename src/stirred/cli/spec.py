@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import named
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
@@ -242,6 +244,7 @@ def _catalogue(file: Path | None) -> Catalogue:
 
 def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = False) -> Specification:
     """A specification by file or name; with ``fill`` the budget goes only to flavors that have none."""
+    from stirred.documents import read_text
     from stirred.errors import InputError
     from stirred.spec import Specification
 
@@ -254,13 +257,13 @@ def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = Fals
             hint="Leave --budget out, or edit the file.",
         )
     if entry is None:
-        return Specification.from_json(_existing(Path(name)).read_text(encoding="utf-8", errors="replace"))
+        return Specification.from_json(read_text(_existing(Path(name)), "specification file"))
     lacks = entry.budget is None and budget is not None
     return entry.specification(_budget(budget) if lacks and budget is not None else None)
 
 
 def _is_file(name: str) -> bool:
-    return Path(name).suffix == ".json" or Path(name).is_file()
+    return Path(name).suffix == ".json" or os.path.isfile(name)
 
 
 def _show_entry(entry: Entry, as_json: bool, latex: bool) -> None:
@@ -292,7 +295,7 @@ def _show_entry(entry: Entry, as_json: bool, latex: bool) -> None:
 def _existing(path: Path) -> Path:
     from stirred.errors import UnknownName
 
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UnknownName(
             f"there is no file {path}",
             field="file",
@@ -321,6 +324,7 @@ def _invariant(text: str) -> Any:
     from stirred.spec import Count
 
     unit, _, attributes = text.partition(":")
+    named(unit, "--reads")
     return Count(unit=unit, by=tuple(a.strip() for a in attributes.split(",") if a.strip()))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import loss as aim
+from stirred.cli.arguments import named, probability, stratum
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ def budget(
     from stirred.spec.psa import swapping_loss
     from stirred.swap.loss import least_loss, least_loss_rate, lower_bound, tighter_loss
 
+    stratum(largest_stratum)
+    probability(rate, "--rate")
     loss, tighter = swapping_loss(largest_stratum, rate), tighter_loss(largest_stratum, rate)
     body = {
         "largest_stratum": largest_stratum,
@@ -71,7 +75,7 @@ def rate_for(
     """Both swap rates that attain a protection loss."""
     from stirred.swap.loss import rates_for
 
-    low, high = rates_for(largest_stratum, epsilon)
+    low, high = rates_for(stratum(largest_stratum), aim(epsilon, "--epsilon"))
     if as_json:
         print_json({"low": str(low), "high": str(high), "low_value": float(low), "high_value": float(high)})
         return
@@ -124,6 +128,8 @@ def run(
     from stirred.swap.named import require_hold, with_named_persons
 
     require_hold(hold)
+    probability(rate, "--rate")
+    named(unit, "--unit")
     mechanism = PermutationSwap(
         match=tuple(match or ()),
         swap=tuple(swap),
@@ -183,15 +189,17 @@ def run(
 @reported
 def demo_1940(
     output: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("stirred-1940"),
-    runs: Annotated[int, typer.Option(help="Runs at each swap rate.")] = 20,
+    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Runs at each swap rate.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Rerun the paper on embedded records of Massachusetts 1940: Tables 1 and 2, Figures 1 and 2."""
     from stirred.interchange import write_atomically
+    from stirred.places import require_file
     from stirred.show import swap_rate_figure
     from stirred.show.swap_utility import mape_figure
     from stirred.swap.demonstration import demonstrate
 
+    require_file(output / "figure-1.svg")
     shown = demonstrate(runs=runs)
     write_atomically(output / "figure-1.svg", mape_figure(dict(shown.figure_1)))
     write_atomically(output / "figure-2.svg", swap_rate_figure())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import named
 from stirred.cli.output import (
     print_card,
     print_json,
@@ -16,7 +17,7 @@ from stirred.cli.output import (
     progress_by_level,
     reported,
 )
-from stirred.errors import MissingBlock
+from stirred.errors import InputError, MissingBlock
 
 if TYPE_CHECKING:
     from stirred.topdown.budget import Allocation
@@ -49,12 +50,24 @@ def budget(
     settings = preset(name)
     allocation = settings.allocation
     if levels is not None:
-        allocation = allocation.renormalised([level.strip() for level in levels.split(",")])
+        allocation = allocation.renormalised(_distinct(levels))
     total = allocation.checked_total()
     if as_json:
         print_json(_budget(settings, allocation, total))
         return
     _print_budget(settings, allocation, total)
+
+
+def _distinct(levels: str) -> list[str]:
+    names = [named(level.strip(), "--levels") for level in levels.split(",")]
+    if len(set(names)) != len(names):
+        raise InputError(
+            "a level is named twice",
+            field="--levels",
+            expected="every level once",
+            hint="Write them once each, separated by commas.",
+        )
+    return names
 
 
 @app.command()

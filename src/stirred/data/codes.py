@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.data.kernel import append_digit, mix_rows, renumber
-from stirred.data.table import require_columns
+from stirred.data.table import require_columns, require_kind
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,19 +105,13 @@ def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
             )
         series = _with_missing_level(series)
     kind = series.dtype
+    require_kind(kind, series.name)
     if kind == pl.String:
         series = series.cast(pl.Categorical).to_physical()
     elif kind == pl.Categorical or isinstance(kind, pl.Enum) or kind.is_temporal() or kind == pl.Boolean:
         series = series.to_physical() if kind != pl.Boolean else series.cast(pl.UInt8)
     elif kind.is_float():
         return (series.to_numpy().astype(np.float64) + 0.0).view(np.int64)
-    elif not kind.is_integer():
-        raise InputError(
-            f"the column {series.name} cannot be coded",
-            field=series.name,
-            expected="numbers, text, categories, dates or true/false",
-            hint="Convert the column to one of these.",
-        )
     return series.to_numpy()
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.data.table import require_kind
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 
@@ -202,16 +203,11 @@ class Spine:
 
 
 def require_codes(column: pl.Series, name: str) -> None:
-    """Refuse a column of lists, bytes or other things that are not one code a row."""
+    """Refuse a column of lists, bytes or other things that are not one code a row; an empty one has none."""
     import polars as pl
 
-    if column.dtype.is_nested() or column.dtype in {pl.Binary, pl.Object}:
-        raise InputError(
-            f"the column {name} holds no codes",
-            field=name,
-            expected="a column of text or whole numbers",
-            hint="Write every code as text.",
-        )
+    if column.dtype != pl.Null:
+        require_kind(column.dtype, name)
 
 
 def _check_levels(levels: Sequence[str]) -> None:

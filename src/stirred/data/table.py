@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
     if not isinstance(source, str | Path):
         return _as_text(as_polars(source, field))
     path = Path(source)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise UnknownName(
             f"there is no file {path.name}",
             field=field,
@@ -32,7 +33,7 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
     if path.suffix in {".parquet", ".csv"}:
         try:
             return _as_text(pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path))
-        except (pl.exceptions.PolarsError, OSError, UnicodeError):
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
             raise InputError(
                 f"the file {path.name} could not be read",
                 field=field,
@@ -48,15 +49,18 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
 
 
 def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """Enumerated types as text: such a type lists levels that no record has, and would publish them."""
+    """Enumerated types as text.
+
+    Such a type lists levels that no record has, or lists them as the records come, and would publish that.
+    """
     import polars as pl
     import polars.selectors as cs
 
-    return frame.with_columns(cs.enum().cast(pl.String))
+    return frame.with_columns((cs.enum() | cs.categorical()).cast(pl.String))
 
 
 def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> None:
-    """Refuse a table that lacks a column."""
+    """Refuse a table that lacks a column, or has one of a kind that is not read."""
     for column in columns:
         if column not in frame.columns:
             raise UnknownName(
@@ -65,6 +69,38 @@ def require_columns(frame: pl.DataFrame, columns: Iterable[str], field: str) -> 
                 expected="one of " + ", ".join(frame.columns),
                 hint="Correct the name, or add the column to the table.",
             )
+        require_kind(frame.schema[column], column)
+        if not column:
+            raise InputError(
+                "a column has no name",
+                field=field,
+                expected="a name for every column that is used",
+                hint="Name the column in the file.",
+            )
+        if column.startswith("^") and column.endswith("$"):
+            raise InputError(
+                f"the name of the column {column} reads as a pattern of names",
+                field=field,
+                expected="a name that does not stand between ^ and $",
+                hint="Rename the column: a pattern could stand for columns that nobody named.",
+            )
+
+
+def require_kind(kind: pl.DataType, column: str) -> None:
+    """Refuse a column of a type that is not read exactly by every step: it is named, its values are not."""
+    import polars as pl
+
+    known = {
+        pl.Boolean, pl.String, pl.Categorical, pl.Enum, pl.Date, pl.Datetime, pl.Float32, pl.Float64,
+        pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64,
+    }  # fmt: skip
+    if kind.base_type() not in known:
+        raise InputError(
+            f"the column {column} has the type {kind.base_type()}, which is not read",
+            field=column,
+            expected="text, whole numbers of up to 64 bits, floats, dates, date-times or true/false",
+            hint="Convert the column, or leave it out of the plan.",
+        )
 
 
 def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) -> None:
@@ -73,13 +109,13 @@ def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) 
 
     for column in columns:
         schema.require((column,), "codebook")
+        require_kind(frame.schema[column], column)
         levels = schema.codebook().get(column)
         if levels is None:
             continue
         listed = pl.Series(list(levels), strict=False)
-        plain = not frame.schema[column].is_nested()
-        found = frame[column].drop_nulls().unique() if plain else listed
-        same_kind = plain and found.dtype.is_numeric() == listed.dtype.is_numeric()
+        found = frame[column].drop_nulls().unique()
+        same_kind = found.dtype.is_numeric() == listed.dtype.is_numeric()
         if not same_kind or not set(found.to_list()) <= set(levels):
             raise InputError(
                 f"the column {column} has values outside its levels",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stirred.documents import parse_json, read_text
 from stirred.errors import InputError, StirredError
 from stirred.release.dry_run import dry_run
 from stirred.release.job import Expected
@@ -44,7 +45,7 @@ class Side:
     @classmethod
     def of(cls, path: Path) -> Side:
         """From a plan, or from the folder of a release."""
-        if path.is_dir():
+        if os.path.isdir(path):
             return _released(path)
         found = dry_run(path)
         dataset = found.plan.dataset
@@ -142,7 +143,7 @@ def _released(folder: Path) -> Side:
             expected=f"a release folder with {NAME} and specification.json",
             hint="Name the folder that a release was written to.",
         )
-    specification = Specification.from_json(path.read_text(encoding="utf-8"))
+    specification = Specification.from_json(read_text(path, "specification file"))
     name = str(manifest.facts.get("name", folder.name))
     group = manifest.facts.get("group")
     unit = None if group is None else unit_of(GroupPlan.read(group))
@@ -155,7 +156,7 @@ def _published(place: Path) -> tuple[Expected, ...]:
     path = place / "data-dictionary.json"
     if not path.is_file():
         return ()
-    files = json.loads(path.read_text(encoding="utf-8"))
+    files = parse_json(read_text(path, "data dictionary"), "data dictionary")
     said = {file["title"]: file["uncertainty"] for file in files if file["kind"] == "table"}
     return tuple(Expected(title, text) for title, text in said.items())
 

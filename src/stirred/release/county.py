@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stirred.interchange import replace_atomically
+from stirred.interchange import replace_atomically, write_parquet
 from stirred.noise import Source, TestSource, integers
 from stirred.spec.schema import Attribute, Level, Recode, Schema
 from stirred.topdown.presets import preset
@@ -219,7 +219,7 @@ class County:
         with contextlib.ExitStack() as stack:
             for name, frame in self.tables().items():
                 path = stack.enter_context(replace_atomically(folder / f"{name}.parquet"))
-                frame.write_parquet(path)
+                write_parquet(frame, path)
 
     def codebook(self) -> Mapping[str, Schema]:
         """The columns of every table with their levels: a function of the map alone, not of the people."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from stirred.errors import InputError
 from stirred.interchange import write_atomically
 from stirred.ledger import Ledger
+from stirred.places import whole_folder
 from stirred.release.audit import audit_plan
 from stirred.release.compare import SideBySide, compare_releases
 from stirred.release.county import synthetic_county
@@ -20,6 +19,7 @@ from stirred.release.run import Made, run_release
 
 PLANS = ("swap", "topdown")
 OWNER, CURATOR = "Owner", "Curator"
+ROOM = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,7 @@ class Demonstration:
 
 def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Demonstration:
     """Generate a county, open one account for it in a ledger, audit and run both plans, compare."""
-    if folder.exists():
-        raise InputError(
-            f"the folder {folder.name} exists already",
-            field="output",
-            expected="a folder that does not exist yet",
-            hint="Remove it, or choose another with --output.",
-        )
-    temporary = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
+    with whole_folder(folder, room=ROOM) as temporary:
         progress("generating a synthetic county")
         data = temporary / "county"
         synthetic_county().write(data)
@@ -69,9 +59,6 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
         progress("comparing the two")
         compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
         write_atomically(temporary / "comparison.html", compared.page())
-        temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return Demonstration(folder, {name: _moved(m, folder / name) for name, m in made.items()}, compared)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stirred.interchange import write_csv, write_parquet
+from stirred.places import inside
 from stirred.release.record import Column, PublishedFile
 
 if TYPE_CHECKING:
@@ -33,19 +35,20 @@ def write_table(
     meanings: Mapping[str, str],
     csv: bool = True,
 ) -> list[PublishedFile]:
-    """Write a frame under ``folder`` and describe the files; paths are relative to it."""
+    """Write a frame under ``folder`` and describe the files; paths are relative to it.
+
+    In the CSV file text that a spreadsheet would take for a formula has an apostrophe in front; Parquet holds
+    the text as it is.
+    """
     columns = tuple(
         Column(column, str(frame.schema[column]), meanings.get(column, MEANINGS.get(column, "")))
         for column in frame.columns
     )
     out = []
     for ending in ("parquet", "csv") if csv else ("parquet",):
-        path = folder / f"{name}.{ending}"
+        path = inside(folder, f"{name}.{ending}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        if ending == "csv":
-            frame.write_csv(path)
-        else:
-            frame.write_parquet(path)
+        (write_csv if ending == "csv" else write_parquet)(frame, path)
         size = path.stat().st_size
         out.append(
             PublishedFile(f"{name}.{ending}", kind, title, frame.height, columns, uncertainty, size=size)

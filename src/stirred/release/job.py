@@ -97,6 +97,9 @@ class Job(Protocol):
     def prepare(self) -> None:
         """Read and check the records, so that bad ones are refused before anything is spent."""
 
+    def room(self) -> int:
+        """About how many bytes the release takes; for operators, not for publication."""
+
     def draw(self, source: Source, folder: Path) -> Any:
         """The primitive output; large ones may be kept in the folder, which will be public."""
 

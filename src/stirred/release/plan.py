@@ -14,16 +14,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
 
 from stirred.data import MOST_DETERMINED
+from stirred.documents import read_yaml
 from stirred.errors import InputError, StirredError
+from stirred.places import clash
 from stirred.release.checklist import Checklist
 from stirred.release.governance import Governance
 from stirred.release.registry import About
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain, Stage
 from stirred.spec.exact import Exact, as_fraction
+from stirred.spec.output_premetric import LEAST_DELTA
 from stirred.spec.schema import Schema
 from stirred.topdown.plan import Plan as TopDownSettings
-from stirred.topdown.plan import read_yaml
 
 Provenance = Literal["public", "earlier DP release", "assumption"]
 
@@ -44,8 +46,8 @@ def _below_one(value: object) -> object:
         probability = as_fraction(value)
     except (StirredError, ValueError, TypeError):
         raise ValueError("a probability such as 1e-10") from None
-    if not 0 < probability < 1:
-        raise ValueError("a probability above 0 and below 1")
+    if not LEAST_DELTA <= probability < 1:
+        raise ValueError("a probability of at least 1e-300 and below 1")
     return value
 
 
@@ -96,6 +98,22 @@ class SwapPlan(Block):
         if self.target_epsilon is not None and self.loss == "tighter":
             raise ValueError("a rate, where the tighter loss is asked for")
         return self
+
+    @model_validator(mode="after")
+    def _own_files(self) -> Self:
+        if clash(table_file(table) for table in self.tables) is not None:
+            raise ValueError("tables that are all different, also as names of files")
+        return self
+
+
+def parts_of(table: str) -> list[str]:
+    """The variables of a table that is written ``tenure * county``."""
+    return [part.strip() for part in table.split("*")]
+
+
+def table_file(table: str) -> str:
+    """The name that a table gives its files."""
+    return "-".join(parts_of(table))
 
 
 class TopDownPlan(TopDownSettings):

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_serializer, field_validator
 
+from stirred.documents import parse_yaml
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.release.table import NOMINAL, invariants_text, parameters, scientific
 from stirred.spec.block import Block
@@ -183,12 +184,7 @@ class Record(Block):
     @classmethod
     def from_text(cls, text: str) -> Record:
         """Read a record from YAML or JSON text."""
-        import yaml
-
-        try:
-            body = yaml.safe_load(text)
-        except yaml.YAMLError:
-            body = None
+        body = parse_yaml(text, "registry record")
         if not isinstance(body, dict):
             raise InputError(
                 "this is not a registry record",

@@ -13,9 +13,10 @@ from stirred.data import Exposures, read_table, require_columns, require_levels,
 from stirred.data.error import compare_tables
 from stirred.errors import InputError
 from stirred.noise import Source
+from stirred.places import slug
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
-from stirred.release.plan import Plan, SwapPlan
+from stirred.release.plan import Plan, SwapPlan, parts_of, table_file
 from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
 from stirred.spec.exact import as_fraction
 from stirred.spec.invariant import plural
@@ -51,7 +52,7 @@ class SwapJob:
         _require_named_columns(settings)
         _require_whole(plan, settings)
         for table in settings.tables:
-            for part in _parts(table):
+            for part in parts_of(table):
                 if part not in (*settings.match, *settings.swap, *(settings.hold or ())):
                     raise InputError(
                         f"the table {table} names {part}, which has no role in the swap",
@@ -153,7 +154,7 @@ class SwapJob:
         return Exposures((self._report.exposure,))
 
     def _expected(self, table: str, moved: float) -> Expected:
-        parts = set(_parts(table))
+        parts = set(parts_of(table))
         swapped = parts & set(self.settings.swap)
         held = parts - set(self.settings.swap) - set(self.settings.match)
         if not swapped or not held:
@@ -164,6 +165,10 @@ class SwapJob:
     def prepare(self) -> None:
         """Read the records and form the strata; refuse identifiers, and places that look nested."""
         require_presentable(self.mechanism, self.mechanism.prepare(self._records))
+
+    def room(self) -> int:
+        """The records, and each table at most once more."""
+        return self._records.room * (1 + len(self.settings.tables))
 
     def draw(self, source: Source, folder: Path) -> Swapped:
         """Swap the records."""
@@ -188,14 +193,14 @@ class SwapJob:
                 )
         tables = []
         for table in self.settings.tables:
-            parts = _parts(table)
+            parts = parts_of(table)
             require_columns(primitive.households, parts, "mechanism.tables")
             frame = tabulate(primitive.households, parts)
             frame = frame.rename({frame.columns[-1]: "count"})
             files += write_table(
                 frame,
                 folder,
-                f"tables/{'-'.join(parts)}",
+                f"tables/{slug(table_file(table))}",
                 kind="table",
                 title=self._title(table),
                 uncertainty=self._expected(table, float(self.rate)).sentence,
@@ -216,7 +221,7 @@ class SwapJob:
         """Errors of the published tables against the truth."""
         true, rows, against = self._records.households, [], {}
         for table in self.settings.tables:
-            parts = _parts(table)
+            parts = parts_of(table)
             rows.append({"table": table} | compare_tables(true, primitive.households, parts).record())
             both = (
                 tabulate(true, parts)
@@ -256,7 +261,3 @@ def _require_whole(plan: Plan, settings: SwapPlan) -> None:
     listed = settings.codebook.names if settings.persons is not None and settings.codebook else ()
     persons = [name for name in listed if name not in roles]
     require_whole(nesting, settings.match, settings.swap, settings.hold or (), persons)
-
-
-def _parts(table: str) -> list[str]:
-    return [part.strip() for part in table.split("*")]

@@ -8,8 +8,6 @@ what the numbers are relative to. A step that no guarantee covers stays in the t
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -18,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, NotImplied
-from stirred.interchange import Tabular
+from stirred.interchange import Tabular, csv_text
 from stirred.spec.budget import shown
 from stirred.spec.composition import compose
 from stirred.spec.conversion import Method, convert
@@ -207,12 +205,8 @@ class ReleaseTable(Tabular):
 
     def to_csv(self) -> str:
         """One line for the release and one for each step."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("row", *HEADINGS))
-        for name, fields in self._rows():
-            writer.writerow((name, *(_safe(value) for value in asdict(fields).values())))
-        return stream.getvalue()
+        rows = [(name, *asdict(fields).values()) for name, fields in self._rows()]
+        return csv_text([("row", *HEADINGS), *rows])
 
     def to_json(self) -> str:
         """Fields in words, with the exact parameters and the specification beside them."""
@@ -378,8 +372,3 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _safe(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stirred.data import Exposures, Histogram, count_cells, levels_of, read_table
 from stirred.noise import Source
+from stirred.places import inside, slug
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, TopDownPlan
@@ -31,7 +32,7 @@ from stirred.topdown import Invariant, Measurements, TopDown
 from stirred.topdown.exposure import exposures_of
 from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.invariants import split_count
-from stirred.topdown.measurement import noise_of
+from stirred.topdown.measurement import file_of, noise_of
 from stirred.topdown.plan import TablePlan
 
 NOISE = "discrete Gaussian noise on every measured count, then estimation that adds no protection loss"
@@ -155,6 +156,10 @@ class TopDownJob:
         """Read the records and count them."""
         _ = self._prepared
 
+    def room(self) -> int:
+        """Measurements, microdata and documents."""
+        return self.mechanism.room(self._prepared[0])
+
     def draw(self, source: Source, folder: Path) -> Noisy:
         """Measure into the folder of public measurements."""
         counts, invariants = self._prepared
@@ -186,7 +191,7 @@ class TopDownJob:
             files += write_table(
                 made.products[universe.unit].microdata(),
                 folder,
-                f"microdata/{universe.unit}",
+                f"microdata/{slug(universe.unit)}",
                 kind="microdata",
                 title=f"Protected {universe.unit.replace('_', ' ')} records",
                 uncertainty=NOISE,
@@ -202,7 +207,7 @@ class TopDownJob:
             files += write_table(
                 frame,
                 folder,
-                f"tables/{table.name}",
+                f"tables/{slug(table.name)}",
                 kind="table",
                 title=table.title,
                 uncertainty=self._expected(table).sentence,
@@ -216,7 +221,7 @@ class TopDownJob:
         """Hold the published records against the invariants and bounds of the data."""
         _, invariants = self._prepared
         for unit, bounds in self.mechanism.bounds(invariants).items():
-            bounds.check(_counted(folder / "microdata" / f"{unit}.parquet", self.mechanism, unit))
+            bounds.check(_counted(inside(folder, f"microdata/{slug(unit)}.parquet"), self.mechanism, unit))
 
     def diagnose(self, primitive: Noisy) -> InternalRecord:
         """Errors by level, query and population, and the published tables against the truth."""
@@ -244,7 +249,7 @@ def _measurement_files(measurements: Measurements, unit: str) -> list[PublishedF
     levels = measurements.design.spine.levels
     return [
         PublishedFile(
-            f"measurements/{unit}/{number}-{level}.parquet",
+            f"measurements/{slug(unit)}/{file_of(number, level)}",
             "measurements",
             f"Noisy measurements of {plural(unit)} by {level.replace('_', ' ')}",
             int(measurements.design.measured[number].size),

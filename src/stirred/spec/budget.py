@@ -188,6 +188,9 @@ class Budget(Block):
         return f"{self} (nominal: relative to the other four building blocks)"
 
 
+LARGEST = Exact.of(10**100)
+
+
 def shown(value: Exact, places: int = 4) -> str:
     """An amount for people: exact where it fits, otherwise rounded up."""
     if value.is_infinite:
@@ -212,5 +215,12 @@ def _amount(value: object) -> Exact:
             field="budget.amounts",
             expected="a number of at least zero",
             hint="A budget bounds a divergence, which is never negative.",
+        )
+    if not amount.is_infinite and amount > LARGEST:
+        raise InvalidBudget(
+            "the budget is too large to mean anything",
+            field="budget.amounts",
+            expected="at most 10^100, or inf",
+            hint="Write inf for a budget that bounds nothing.",
         )
     return amount

@@ -30,6 +30,7 @@ from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.extended import product
 from stirred.spec.input_premetric import neighbours_of
 from stirred.spec.output_premetric import (
+    LEAST_DELTA,
     Approximate,
     GaussianTradeOff,
     KullbackLeibler,
@@ -164,11 +165,11 @@ class _Options:
                 hint="Pass delta=; the Census Bureau used 1e-10.",
             )
         value = as_fraction(self.delta)
-        if not 0 < value < 1:
+        if not LEAST_DELTA <= value < 1:
             raise InputError(
                 "delta is out of range",
                 field="delta",
-                expected="a rational above 0 and below 1",
+                expected="a rational of at least 1e-300 and below 1",
                 hint="Choose delta well below one over the number of people.",
             )
         return value

@@ -14,13 +14,14 @@ all its parts are, and two unequal numbers are told apart by enough decimal digi
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import re
 from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache, total_ordering
+from functools import cache, lru_cache, total_ordering
 from typing import Any
 
 from stirred.errors import InputError, NotComputable
@@ -28,6 +29,16 @@ from stirred.errors import InputError, NotComputable
 _DIGITS = (40, 120, 400, 1600, 6400)
 _LARGEST_POWER = 200_000
 _LARGEST_ROOT = 2_048
+# Bounds of what is read: beyond them a number is a mistake or an attack, and takes hours to compute with.
+# A tighter loss of swapping has up to 1,800 digits, and the interpreter writes no more than 4,300.
+MOST_DIGITS = 4_000
+MOST_EXPONENT = 1_000
+MOST_TERMS = 1_000
+_MOST_ROOTS = 20
+_LONGEST_ROOT = 1_000
+_LONGEST = 100_000
+_LARGEST = 10**MOST_DIGITS
+_EXPONENT = re.compile(r"[eE]([-+]?[0-9_]+)$")
 _NUMBER = r"\d+(?:\.\d+)?(?:/\d+)?"
 _TERM = re.compile(
     rf"(?:(?P<coefficient>-?{_NUMBER})\*)?(?P<function>ln|sqrt)\((?P<argument>{_NUMBER})\)(?:/(?P<divisor>\d+))?"
@@ -137,10 +148,20 @@ class Exact:
         """Read the text that ``str`` writes; plain decimals are read exactly."""
         if text.strip() in {"inf", "∞"}:
             return INFINITY
-        total = cls()
-        for part in re.split(r"(?<![eE])\+", text):
-            total = total + cls._parse_term(part.strip())
-        return total
+        parts = re.split(r"(?<![eE])\+", text) if len(text) <= _LONGEST else []
+        roots = [len(part) for part in parts if "sqrt" in part]
+        if (
+            not 1 <= len(parts) <= MOST_TERMS
+            or len(roots) > _MOST_ROOTS
+            or max(roots, default=0) > _LONGEST_ROOT
+        ):
+            raise _too_large()
+        terms = [cls._parse_term(part.strip()) for part in parts]
+        return cls(
+            sum((term._rational for term in terms), Fraction(0)),
+            [log for term in terms for log in term._logs],
+            [surd for term in terms for surd in term._surds],
+        )
 
     @classmethod
     def _parse_term(cls, part: str) -> Exact:
@@ -148,11 +169,11 @@ class Exact:
         if match is None:
             return cls(as_fraction(part))
         coefficient = as_fraction(match["coefficient"] or 1)
-        divisor = int(match["divisor"] or 1)
+        divisor = as_fraction(match["divisor"] or 1)
         if divisor == 0:
             raise _not_a_number()
         if match["function"] == "ln":
-            return cls.log(match["argument"], divisor) * coefficient
+            return cls.log(match["argument"]) * (coefficient / divisor)
         return cls.sqrt(match["argument"]) * (coefficient / divisor)
 
     @property
@@ -366,17 +387,49 @@ class Exact:
 
 
 def as_fraction(value: object) -> Fraction:
-    """Read an int, fraction, decimal, float or text exactly as written; refuse all else."""
+    """Read an int, fraction, decimal, float or text exactly as written; refuse all else.
+
+    Text with too many digits or too large an exponent is refused: it would be computed with for hours.
+    """
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, numbers.Integral) and str(value) not in {"True", "False"}:
+    if isinstance(value, bool):
+        raise _not_a_number()
+    if isinstance(value, numbers.Integral):
+        if abs(int(value)) >= _LARGEST:
+            raise _too_large()
         return Fraction(int(value))
     if isinstance(value, float | Decimal | str):
-        try:
-            return Fraction(str(value).strip())
-        except (ValueError, ZeroDivisionError):
-            raise _not_a_number() from None
+        return _fraction(str(value).strip())
     raise _not_a_number()
+
+
+def _fraction(text: str) -> Fraction:
+    if not text.isascii():
+        raise _not_a_number()
+    exponent = _EXPONENT.search(text)
+    digits = max(map(len, text.split("/")))
+    if digits > MOST_DIGITS or (exponent and not _moderate(exponent[1])):
+        raise _too_large()
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise _not_a_number() from None
+
+
+def _moderate(exponent: str) -> bool:
+    digits = exponent.replace("_", "").lstrip("+-0")
+    return len(digits) <= len(str(MOST_EXPONENT)) and int(digits or "0") <= MOST_EXPONENT
+
+
+def _too_large() -> InputError:
+    return InputError(
+        "a number has too many digits",
+        field="number",
+        expected=f"at most {MOST_DIGITS:,} digits, an exponent of at most {MOST_EXPONENT:,} (or minus that), "
+        f"{MOST_TERMS:,} terms and {_MOST_ROOTS} square roots",
+        hint="Round the number; write infinity as inf.",
+    )
 
 
 def _not_a_number() -> InputError:
@@ -449,12 +502,16 @@ def _integer_root(value: int, degree: int) -> int | None:
 
 
 def _grouped(logs: Logs) -> list[tuple[Fraction, Fraction]]:
-    """Logarithms with the same coefficient up to sign, as one logarithm of a quotient."""
-    groups: dict[Fraction, Fraction] = {}
+    """Logarithms with the same coefficient up to sign, as logarithms of quotients that can be read again."""
+    groups: dict[Fraction, list[Fraction]] = {}
     for number, power in logs:
-        size = abs(power)
-        groups[size] = groups.get(size, Fraction(1)) * Fraction(number) ** (1 if power > 0 else -1)
-    return sorted(groups.items())
+        quotients = groups.setdefault(abs(power), [Fraction(1)])
+        product = quotients[-1] * Fraction(number) ** (1 if power > 0 else -1)
+        if max(product.numerator, product.denominator) < _LARGEST or quotients[-1] == 1:
+            quotients[-1] = product
+        else:
+            quotients.append(Fraction(number) ** (1 if power > 0 else -1))
+    return sorted((power, quotient) for power, quotients in groups.items() for quotient in quotients)
 
 
 def _written(function: str, argument: Fraction, coefficient: Fraction) -> str:
@@ -476,15 +533,27 @@ def _squarefree(value: int) -> tuple[int, int]:
     """Write value = outer^2 * inner with inner free of squares of primes up to a million."""
     if value == 0:
         return 0, 1
-    outer, inner, candidate = 1, 1, 2
-    while candidate**3 <= value and candidate <= 10**6:
-        while value % candidate**2 == 0:
-            outer, value = outer * candidate, value // candidate**2
-        if value % candidate == 0:
-            inner, value = inner * candidate, value // candidate
-        candidate += 1 if candidate == 2 else 2
+    outer, inner = 1, 1
+    for prime in _primes():
+        if prime**3 > value:
+            break
+        while value % prime**2 == 0:
+            outer, value = outer * prime, value // prime**2
+        if value % prime == 0:
+            inner, value = inner * prime, value // prime
     root = math.isqrt(value)
     return (outer * root, inner) if root * root == value else (outer, inner * value)
+
+
+@cache
+def _primes() -> tuple[int, ...]:
+    """The primes up to a million."""
+    sieve = bytearray([1]) * (10**6 + 1)
+    sieve[0:2] = b"\0\0"
+    for number in range(2, 1001):
+        if sieve[number]:
+            sieve[number * number :: number] = bytes(len(range(number * number, len(sieve), number)))
+    return tuple(itertools.compress(range(len(sieve)), sieve))
 
 
 ZERO = Exact()

@@ -98,6 +98,9 @@ class Multiplicative(_OutputPremetric):
         return "the probability of any event may change by a factor of at most e to the budget"
 
 
+LEAST_DELTA = Fraction(1, 10**300)
+
+
 class Approximate(_OutputPremetric):
     """D_Mult^delta, of approximate differential privacy."""
 
@@ -111,6 +114,8 @@ class Approximate(_OutputPremetric):
         value = self.delta.rational
         if value is None or not 0 <= value < 1:
             raise ValueError("a rational delta of at least 0 and below 1")
+        if 0 < value < LEAST_DELTA:
+            raise ValueError("a delta of 0 or of at least 1e-300: a smaller one would be shown as 0")
         return self
 
     @property

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from stirred.documents import parse_json
 from stirred.errors import InputError, NewerSchema, NotComputable, ParametrisationMismatch
 from stirred.spec.block import BLOCKS, Block
 from stirred.spec.budget import LETTER, Budget
@@ -189,10 +190,7 @@ class Specification(Block):
     @classmethod
     def from_json(cls, text: str) -> Specification:
         """Read what ``to_json`` wrote; a file of a newer version is refused."""
-        try:
-            body = json.loads(text)
-        except json.JSONDecodeError:
-            body = None
+        body = parse_json(text, "specification file")
         if not isinstance(body, dict):
             raise InputError(
                 "this is not a specification file",

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,7 +23,9 @@ import numpy as np
 
 from stirred.data import MOST_DETERMINED, Exposures, code_columns, require_columns
 from stirred.errors import InputError
+from stirred.interchange import write_parquet
 from stirred.noise import RandomSource, Source
+from stirred.places import inside, require_new, slugs, whole_folder
 from stirred.spec.specification import Specification
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import group_by_stratum
@@ -84,13 +83,7 @@ def swap_files(
         not be published; it is written beside them as ``report.html``.
     """
     folder = Path(output)
-    if folder.exists():
-        raise InputError(
-            f"the folder {folder.name} exists already",
-            field="output",
-            expected="a folder that does not exist yet",
-            hint="Choose another name; nothing is overwritten.",
-        )
+    require_new(folder)
     if by is not None and persons is not None:
         raise InputError(
             "persons are written in one file beside their households",
@@ -108,15 +101,13 @@ def swap_files(
     accepted = accept_determined.strip()
     if not accepted:
         exposures.require(most_determined)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    try:
-        temporary.mkdir(parents=True)
+    with whole_folder(folder, room=records.room) as temporary:
         if persons is not None or by is None:
             made = swap.release(records, source)
             specification, count = made.specification, records.households.height
             names = [name for name in ("households", "persons") if name in made.products]
             for name in names:
-                made.products[name].write_parquet(temporary / f"{name}.parquet")
+                write_parquet(made.products[name], temporary / f"{name}.parquet")
         else:
             specification, names, count = _by_place(swap, prepared, by, source, temporary)
         (temporary / "specification.json").write_text(specification.to_json(), encoding="utf-8")
@@ -134,18 +125,6 @@ def swap_files(
             page = report(specification, found, reason)
             (temporary / "report.html").write_text(page, encoding="utf-8")
         (temporary / "manifest.json").write_text(json.dumps(notice, indent=2) + "\n", encoding="utf-8")
-        temporary.rename(folder)
-    except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise InputError(
-            f"the output could not be written ({error.strerror})",
-            field="output",
-            expected="a folder with room and permission to write",
-            hint="Nothing was left half-written; run again.",
-        ) from None
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
     return SwappedFiles(folder, tuple(names), count, specification, reason, exposures)
 
 
@@ -176,18 +155,13 @@ def _by_place(
         grouped[low:high] = grouped[low:high][random_order(high - low, source.child(1, number))]
     output = swap.arranged(prepared, donors, grouped)
     swap.verify(prepared, output)
-    names = []
-    for number in range(places.count):
+    values = [str(output[by][start]) for start in offsets[:-1].tolist()]
+    # Codes are numbered as the records come: files are made in the order of their names instead.
+    order = sorted(range(places.count), key=lambda number: values[number])
+    names = slugs(f"{by}={values[number]}" for number in order)
+    for number, name in zip(order, names, strict=True):
         part = output.slice(int(offsets[number]), int(offsets[number + 1] - offsets[number]))
-        name = _file_name(by, part[by][0], number)
         if records.id is not None:
             part = part.with_columns(pl.int_range(part.height, dtype=pl.Int64, eager=True).alias(records.id))
-        part.write_parquet(folder / f"{name}.parquet")
-        names.append(name)
+        write_parquet(part, inside(folder, f"{name}.parquet"))
     return specification, names, frame.height
-
-
-def _file_name(by: str, value: object, number: int) -> str:
-    """The place in the file's name where it is harmless there, its number otherwise."""
-    text = str(value)
-    return f"{by}={text}" if re.fullmatch(r"[\w.-]+", text) else f"{by}-{number}"

@@ -18,6 +18,7 @@ from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 
 EXACT_DERANGEMENTS = 400
 LARGEST_EXACT_POWER = 2_000
+LARGEST_TARGET = 1_000
 
 
 def least_loss(largest_stratum: int) -> Exact:
@@ -55,6 +56,13 @@ def rates_for(largest_stratum: int, epsilon: object) -> tuple[Fraction, Fraction
         )
     if largest_stratum < 2 or target.is_infinite:
         return Fraction(0), Fraction(1)
+    if target > Exact.of(LARGEST_TARGET):
+        raise InputError(
+            "the loss aimed at is too large",
+            field="epsilon",
+            expected=f"at most {LARGEST_TARGET:,}, or inf",
+            hint="Such a rate swaps nobody, or everybody: aim at a loss that protects.",
+        )
     with localcontext() as context:
         context.prec = 60 + int(float(target))
         growth = _decimal(target).exp()

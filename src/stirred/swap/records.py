@@ -11,6 +11,8 @@ from stirred.errors import InputError
 if TYPE_CHECKING:
     import polars as pl
 
+DOCUMENTS = 16 << 20
+
 
 @dataclass(frozen=True)
 class Records:
@@ -19,6 +21,12 @@ class Records:
     households: pl.DataFrame
     persons: pl.DataFrame | None = None
     id: str | None = None
+
+    @property
+    def room(self) -> int:
+        """About how many bytes the protected records and their documents take."""
+        persons = 0 if self.persons is None else self.persons.estimated_size()
+        return int(2 * (self.households.estimated_size() + persons)) + DOCUMENTS
 
     @classmethod
     def of(cls, households: object, persons: object = None, id: str | None = None) -> Records:
@@ -51,6 +59,7 @@ class Records:
             )
         members = read_table(persons, "persons")
         require_columns(members, (id,), "id")
+        require_columns(members, members.columns, "persons")
         orphans = members.join(main.select(id), on=id, how="anti", nulls_equal=False).height
         if orphans:
             raise InputError(

@@ -6,18 +6,16 @@ The folder appears complete or not at all. What may be published is made by a re
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from stirred.data import MOST_DETERMINED, Exposures
-from stirred.errors import InputError, Refusal
+from stirred.errors import Refusal
+from stirred.interchange import write_csv, write_parquet
 from stirred.noise import RandomSource, Source
+from stirred.places import inside, private_folder, require_new, slug, whole_folder
 from stirred.spec.protocol import Release, trial
 from stirred.spec.specification import Specification
 from stirred.topdown.estimates import Estimates
@@ -63,28 +61,29 @@ def run_plan(
     drawn then. If no table can be found that keeps the constraints, the measurements are written all the
     same, since they were paid for.
     """
+    require_new(output)
     plan = Plan.load(path)
-    with _whole_folder(output) as folder:
-        mechanism = plan.mechanism(path.parent)
-        counts, invariants = mechanism.prepare(plan.data(path.parent))
-        exposures, accepted = exposures_of(mechanism, invariants), accept_determined.strip()
-        if not accepted:
-            exposures.require(most_determined)
-        internal = folder / "internal"
+    mechanism = plan.mechanism(path.parent)
+    counts, invariants = mechanism.prepare(plan.data(path.parent))
+    exposures, accepted = exposures_of(mechanism, invariants), accept_determined.strip()
+    if not accepted:
+        exposures.require(most_determined)
+    known = {"exposure": exposures.record(), "accepted_determined": accepted or None}
+    refused = None
+    with whole_folder(output, room=mechanism.room(counts)) as folder:
+        internal = private_folder(folder / "internal")
         noisy = _noisy(mechanism, counts, random, measurements, internal)
-        known = {"exposure": exposures.record(), "accepted_determined": accepted or None}
         try:
             made = mechanism.assess(counts, mechanism.finish(noisy, invariants, progress))
         except Refusal as refusal:
+            refused = refusal
             reason = trial(f"measured only: {refusal.problem}")
             _write_json(folder / "manifest.json", _notice(reason) | known)
-            raise
-        _write_products(plan, mechanism, made, internal)
-        for unit, errors in made.diagnostics.items():
-            errors.to_polars().write_csv(internal / f"accuracy-{unit}.csv")
-        effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
-        _write_json(internal / "estimation.json", effort)
-        _write_json(folder / "manifest.json", _notice(made.reason) | known)
+        else:
+            _write_all(plan, mechanism, made, internal)
+            _write_json(folder / "manifest.json", _notice(made.reason) | known)
+    if refused is not None:
+        raise refused
     files = sorted(str(p.relative_to(output)) for p in output.rglob("*") if p.is_file())
     return Made(output, tuple(files), made.specification, made.reason, exposures)
 
@@ -97,9 +96,10 @@ def _noisy(
     folder: Path,
 ) -> dict[str, Measurements]:
     """The measurements, made into a folder or read from another."""
-    folder.mkdir()
     if measurements is not None:
-        return {unit: Measurements.read(d, measurements / unit) for unit, d in mechanism.designs.items()}
+        return {
+            unit: Measurements.read(d, measurements / slug(unit)) for unit, d in mechanism.designs.items()
+        }
     source = RandomSource() if random is None else random
     return mechanism.measure(counts, source, folder / "measurements")
 
@@ -108,34 +108,13 @@ def _notice(reason: str) -> dict[str, Any]:
     return {"schema_version": 1, "type": "topdown", "publishable": False, "reason": reason}
 
 
-@contextmanager
-def _whole_folder(output: Path) -> Iterator[Path]:
-    if output.exists():
-        raise InputError(
-            f"the folder {output.name} exists already",
-            field="output",
-            expected="a folder that does not exist yet",
-            hint="Choose another name; nothing is overwritten.",
-        )
-    temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        temporary.mkdir(parents=True)
-        try:
-            yield temporary
-        except Refusal:
-            if (temporary / "manifest.json").is_file():
-                temporary.rename(output)
-            raise
-        temporary.rename(output)
-    except OSError as error:
-        raise InputError(
-            f"the output could not be written ({error.strerror})",
-            field="output",
-            expected="a folder with room and permission to write",
-            hint="Nothing was left half-written; run again.",
-        ) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+def _write_all(plan: Plan, mechanism: TopDown, made: Release, folder: Path) -> None:
+    """Products and diagnostics; none of it may be published."""
+    _write_products(plan, mechanism, made, folder)
+    for unit, errors in made.diagnostics.items():
+        write_csv(errors.to_polars(), inside(folder, f"accuracy-{slug(unit)}.csv"))
+    effort = {u.unit: _effort(made.uncertainty[u.unit]) for u in mechanism.universes}
+    _write_json(folder / "estimation.json", effort)
 
 
 def _write_products(plan: Plan, mechanism: TopDown, made: Release, folder: Path) -> None:
@@ -143,9 +122,10 @@ def _write_products(plan: Plan, mechanism: TopDown, made: Release, folder: Path)
     _write_json(folder / "constraints.json", [c.sentence() for c in mechanism.constraints])
     for universe in mechanism.universes:
         unit = universe.unit
-        made.products[unit].microdata().write_parquet(folder / f"{unit}.parquet")
-        _write_json(folder / f"schema-{unit}.json", universe.schema.record())
-        universe.allocation.to_polars().write_csv(folder / f"budget-{unit}.csv")
+        name = slug(unit)
+        write_parquet(made.products[unit].microdata(), inside(folder, f"{name}.parquet"))
+        _write_json(inside(folder, f"schema-{name}.json"), universe.schema.record())
+        write_csv(universe.allocation.to_polars(), inside(folder, f"budget-{name}.csv"))
         tables = [table for table in plan.tables if table.unit == unit]
         if tables:
             (folder / "tables").mkdir(exist_ok=True)
@@ -157,7 +137,7 @@ def _write_tables(tables: list[TablePlan], estimates: Estimates, measurements: A
     gls = estimator_of(measurements)
     for table in tables:
         frame = table_with_intervals(estimates, gls, table.level, table.query)
-        frame.write_csv(folder / f"{table.name}.csv")
+        write_csv(frame, inside(folder, f"{slug(table.name)}.csv"))
 
 
 def _effort(levels: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from stirred.data.spine import Spine
 from stirred.errors import InputError
 from stirred.interchange import replace_atomically
 from stirred.noise import Source, discrete_gaussian
+from stirred.places import inside, slug
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells
 
@@ -250,7 +251,12 @@ def _measured(design: Design, level: int, truth: Histogram, start: int, stop: in
 
 
 def _path(folder: Path, design: Design, level: int) -> Path:
-    return folder / f"{level}-{design.spine.levels[level]}.parquet"
+    return inside(folder, file_of(level, design.spine.levels[level]))
+
+
+def file_of(number: int, level: str) -> str:
+    """The name of the file with the measurements of a level."""
+    return f"{number}-{slug(level)}.parquet"
 
 
 def _write_level(

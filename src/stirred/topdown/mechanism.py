@@ -28,6 +28,7 @@ from stirred.data.spine import Spine
 from stirred.errors import InputError, UnknownName
 from stirred.interchange import as_polars
 from stirred.noise import RandomSource, Source
+from stirred.places import slug
 from stirred.spec.budget import Budget
 from stirred.spec.composition import compose
 from stirred.spec.domain import Domain, Stage
@@ -353,6 +354,16 @@ class TopDown:
                 )
         return out
 
+    def room(self, counts: Mapping[str, Sequence[Histogram]]) -> int:
+        """About how many bytes measurements, microdata and documents take."""
+        measured = sum(
+            design.measured[level].size * design.width(level) * 8
+            for design in self.designs.values()
+            for level in range(self.spine.depth)
+        )
+        records = sum(int(levels[0].counts.sum()) for levels in counts.values())
+        return measured + records * (8 + self.spine.depth) + (16 << 20)
+
     def measure(
         self, counts: Mapping[str, Sequence[Histogram]], source: Source, folder: Path | None = None
     ) -> dict[str, Measurements]:
@@ -360,7 +371,7 @@ class TopDown:
         source = source.spawn()
         return {
             unit: measure(
-                design, counts[unit], source.child(number), None if folder is None else folder / unit
+                design, counts[unit], source.child(number), None if folder is None else folder / slug(unit)
             )
             for number, (unit, design) in enumerate(self.designs.items())
         }

@@ -6,7 +6,6 @@ are relative to the plan.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,9 @@ from pydantic import Field, model_validator
 
 from stirred.data.spine import Spine
 from stirred.data.table import read_table, require_columns
+from stirred.documents import read_yaml
 from stirred.errors import InputError
+from stirred.places import clash
 from stirred.spec.block import Block
 from stirred.spec.domain import Domain, Stage
 from stirred.spec.exact import as_fraction
@@ -147,6 +148,14 @@ class Plan(Block):
     tables: tuple[TablePlan, ...] = ()
     accuracy: tuple[AccuracyTarget, ...] = ()
     stage: Stage = Stage.EDITED_FILE
+
+    @model_validator(mode="after")
+    def _own_files(self) -> Self:
+        if clash(self.units) is not None:
+            raise ValueError("units whose names differ in more than case and punctuation")
+        if clash(table.name for table in self.tables) is not None:
+            raise ValueError("tables that are all different, also as names of files")
+        return self
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -282,37 +291,3 @@ def _require_levels(declared: Sequence[Declared], spine: Spine) -> None:
                 expected="constraints of your own, at levels of your geography",
                 hint="Copy those that apply from the documentation of presets, and declare them in the plan.",
             )
-
-
-def read_yaml(path: Path) -> Any:
-    """A YAML or JSON file, with decimals kept as text so that they stay exact."""
-    import yaml
-
-    class Exact(yaml.SafeLoader):
-        """Safe, without floats, and with only true and false for truth values: yes and no stay words."""
-
-    Exact.yaml_implicit_resolvers = {
-        first: [(tag, p) for tag, p in resolvers if not tag.endswith((":float", ":bool"))]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    Exact.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(?:true|false)$"), list("tf"))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeError):
-        raise InputError(
-            f"the plan {path.name} could not be read",
-            field="plan",
-            expected="a YAML or JSON file",
-            hint="Check the path.",
-        ) from None
-    try:
-        return yaml.load(text, Loader=Exact)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark is not None else ""
-        raise InputError(
-            f"the plan {path.name} is not well-formed{where}",
-            field="plan",
-            expected="YAML or JSON",
-            hint="Check indentation and quotes.",
-        ) from None

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from stirred.documents import parse_json, read_text
 from stirred.errors import AccidentalMultiverse, InputError, MissingBlock, NotComputable, UnknownName
 from stirred.interchange import Tabular
 from stirred.spec.block import BLOCKS, Block
@@ -148,15 +149,7 @@ class Catalogue(Tabular):
 
     def extended(self, path: str | Path) -> Catalogue:
         """All entries here, with the entries of a user's file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise UnknownName(
-                f"the catalogue file could not be read ({error.strerror})",
-                field="catalogue",
-                expected="the path of a JSON file",
-                hint="Check the path and its permissions.",
-            ) from None
+        text = read_text(Path(path), "catalogue file", "catalogue")
         return Catalogue([*self, *read_entries(text, user=True)])
 
     def to_polars(self) -> pl.DataFrame:
@@ -184,10 +177,7 @@ class Catalogue(Tabular):
 
 def read_entries(text: str, *, user: bool = False) -> tuple[Entry, ...]:
     """Read a catalogue file."""
-    try:
-        body = json.loads(text)
-    except json.JSONDecodeError:
-        body = None
+    body = parse_json(text, "catalogue file")
     if not isinstance(body, dict) or not isinstance(body.get("entries"), list):
         raise InputError(
             "this is not a catalogue file",

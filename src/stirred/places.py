@@ -1,0 +1,243 @@
+"""Places to write: names that stay inside their folder, folders that are private, outputs that can be made.
+
+Guarantee
+    A file named by a slug lies in the folder that it is written to, whatever the name was. Names whose slugs
+    would meet, also where the file system ignores case, are told apart by ``slugs`` and found by ``clash``.
+    What ``require_new`` accepts was possible a moment ago: the longest neighbour that a run may write under
+    was made there and removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from stirred.errors import InputError
+
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+LONGEST_SLUG = 100
+# The neighbour of a run is named after the output, an event of the ledger (or a process) and an attempt.
+_LONGEST_LABEL = "9" * 19 + "-" + "9" * 9
+_LONGEST_INSIDE = Path("x" * LONGEST_SLUG, "x" * LONGEST_SLUG, "x" * (LONGEST_SLUG + 50))
+
+
+def slug(name: str) -> str:
+    """A name as part of a file name: letters, digits and ``_ - = .``, not hidden, not too long.
+
+    A name that has to be changed gets a digest of what it was, so that different names stay different.
+
+    Examples
+    --------
+    >>> slug("county=017"), slug("tenure-county")
+    ('county=017', 'tenure-county')
+    >>> slug("../../etc").startswith("etc-")
+    True
+    """
+    text = unicodedata.normalize("NFC", name)
+    plain = "".join(c if c.isalnum() or c in "_-=." else "-" for c in text).strip(".-")
+    if plain == name and 0 < len(plain.encode()) <= LONGEST_SLUG:
+        return plain
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    head = plain.encode()[: LONGEST_SLUG - len(digest) - 1].decode(errors="ignore").rstrip(".-")
+    return f"{head or 'name'}-{digest}"
+
+
+def slugs(names: Iterable[str]) -> list[str]:
+    """Slugs of some names, told apart even where the file system ignores case."""
+    out: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        one, number = slug(name), 1
+        while _folded(one) in taken:
+            number += 1
+            one = f"{slug(name)}-{number}"
+        taken.add(_folded(one))
+        out.append(one)
+    return out
+
+
+def clash(names: Iterable[str]) -> str | None:
+    """The first of some names whose file would be taken for that of an earlier one."""
+    seen: set[str] = set()
+    for name in names:
+        folded = _folded(slug(name))
+        if folded in seen:
+            return name
+        seen.add(folded)
+    return None
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def inside(folder: Path, name: str | Path) -> Path:
+    """The path of a file in a folder; refused where it would lie outside."""
+    path = folder / name
+    whole = folder.resolve()
+    if path.resolve() == whole or not path.resolve().is_relative_to(whole):
+        raise InputError(
+            "a file would be written outside its folder",
+            field="output",
+            expected="a name inside the folder",
+            hint="Use names without slashes and dots.",
+        )
+    return path
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder, and its parents, that nobody else may enter: from its first moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=PRIVATE_FOLDER)
+    path.chmod(PRIVATE_FOLDER)
+    return path
+
+
+def make_private(folder: Path) -> None:
+    """Close a folder and everything in it to others: 0700 and 0600."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(PRIVATE_FOLDER if path.is_dir() else PRIVATE_FILE)
+
+
+def make_ordinary(folder: Path) -> None:
+    """Give a folder that was made privately the mode of any other new folder; what is in it keeps its own."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    folder.chmod(0o777 & ~mask)
+
+
+def neighbour(output: Path, label: str | int) -> Path:
+    """The temporary name beside an output under which it is written."""
+    if output.name in {"", ".", ".."}:
+        raise _not_a_name()
+    return output.with_name(f".{output.name}.{label}.part")
+
+
+def require_new(output: Path, *, room: int = 0) -> None:
+    """Refuse, before anything is drawn or paid, an output that exists or cannot be written.
+
+    A link that leads nowhere exists. The longest temporary neighbour that a run may need is made and removed,
+    with the parents that it needs. ``room`` is how many bytes will be written.
+    """
+    if os.path.lexists(output):
+        raise InputError(
+            f"{output.name} exists already",
+            field="output",
+            expected="a name that nothing has yet, not even a link",
+            hint="Choose another name (--output); nothing is overwritten.",
+        )
+    _require_possible(neighbour(output, _LONGEST_LABEL), _LONGEST_INSIDE)
+    require_room(output, room)
+
+
+def require_file(output: Path) -> None:
+    """Refuse, before any work, a file that cannot be written; one that exists is replaced."""
+    if os.path.isdir(output) or (os.path.islink(output) and not os.path.exists(output)):
+        raise InputError(
+            f"{output.name} is a folder, or a link that leads nowhere",
+            field="output",
+            expected="the name of a file",
+            hint="Choose another name.",
+        )
+    _require_possible(neighbour(output, _LONGEST_LABEL))
+
+
+def require_room(place: Path, needed: int) -> None:
+    """Refuse a place with less room than so many bytes: on the disk, or for a file of this process."""
+    if needed <= 0:
+        return
+    folder = next(parent for parent in place.absolute().parents if parent.is_dir())
+    if shutil.disk_usage(folder).free < needed or _largest_file() < needed:
+        raise _no_room(needed)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.truncate(needed)
+    except OSError:
+        raise _no_room(needed) from None
+
+
+@contextlib.contextmanager
+def whole_folder(output: Path, *, room: int = 0) -> Iterator[Path]:
+    """A private folder to write into, which gets its name when it is complete, or vanishes.
+
+    Whatever is in its ``internal`` stays closed to others.
+    """
+    require_new(output, room=room)
+    temporary = neighbour(output, f"{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        yield private_folder(temporary)
+        if (temporary / "internal").is_dir():
+            make_private(temporary / "internal")
+        make_ordinary(temporary)
+        temporary.rename(output)
+    except OSError as error:
+        raise unwritable(error) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def unwritable(
+    error: OSError, what: str = "the output", hint: str = "Nothing was left half-written; run again."
+) -> InputError:
+    """What is said of an output that could not be written."""
+    return InputError(
+        f"{what} could not be written ({error.strerror or 'input or output failed'})",
+        field="output",
+        expected="a folder that exists or can be made, with room and permission to write",
+        hint=hint,
+    )
+
+
+def _require_possible(probe: Path, within: Path | None = None) -> None:
+    """Make a folder with its parents, and a path inside it, and remove all that was made."""
+    made: list[Path] = []
+    try:
+        for folder in (*reversed([p for p in probe.parents if not os.path.lexists(p)]), probe):
+            folder.mkdir(mode=PRIVATE_FOLDER)
+            made.append(folder)
+        if within is not None:
+            (probe / within).mkdir(parents=True)
+    except (OSError, ValueError) as error:
+        known = error if isinstance(error, OSError) else OSError()
+        raise unwritable(known, hint="Choose another place or a shorter name.") from None
+    finally:
+        if made and made[-1] == probe:
+            shutil.rmtree(made.pop(), ignore_errors=True)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _largest_file() -> float:
+    try:
+        import resource
+    except ImportError:
+        return float("inf")
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return float("inf") if soft == resource.RLIM_INFINITY else soft
+
+
+def _no_room(needed: int) -> InputError:
+    return InputError(
+        "there is not enough room for the output",
+        field="output",
+        expected=f"about {max(1, needed >> 20):,} MiB, on the disk and within the limit of this process",
+        hint="Free some space or raise the limit (ulimit -f); nothing was drawn or spent.",
+    )
+
+
+def _not_a_name() -> InputError:
+    return InputError(
+        "the output has no name",
+        field="output",
+        expected="the name of a folder or file to make",
+        hint="Name it, for example --output release.",
+    )
