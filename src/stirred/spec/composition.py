@@ -42,7 +42,8 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
     """The flavor under which mechanisms of both keep their budgets (R32).
 
     Both flavors must have the same domain and output premetric. Where one distance bounds the other it
-    is kept; otherwise the maximum of the two is the new distance.
+    is kept; otherwise the maximum of the two is the new distance. D_Mult^delta falls as delta grows, so of
+    two approximate flavors the larger delta is kept.
     """
     require_same(first.domain, second.domain, "compose")
     if not _same_measure(first.output_premetric, second.output_premetric):
@@ -56,8 +57,15 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
         domain=first.domain,
         multiverse=intersect(first.multiverse, second.multiverse),
         input_premetric=_larger(first, second),
-        output_premetric=first.output_premetric,
+        output_premetric=_weaker(first.output_premetric, second.output_premetric),
     )
+
+
+def _weaker(first: Any, second: Any) -> Any:
+    """Of one output premetric at two deltas the one that both budgets bound: that of the larger delta."""
+    if isinstance(first, Approximate) and isinstance(second, Approximate):
+        return max(first, second, key=lambda premetric: premetric.mass)
+    return first
 
 
 def compose(
@@ -104,6 +112,7 @@ def compose(
             _require_carries(part, under)
         flavor = under
     _require_conditioned(flavor, reads)
+    flavor = _with_added_deltas(flavor, parts)
     if seeds == "shared":
         return _from_joint_law(flavor, parts, joint)
     return _with_composed_budget(flavor, parts)
@@ -345,9 +354,6 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
             expected="budgets that are numbers",
             hint="Use stirred.spec.accounting (privacy loss distributions) or Gaussian DP.",
         )
-    if isinstance(premetric, Approximate):
-        deltas = [_delta(part) for part in parts]
-        flavor = _with_output(flavor, Approximate(delta=Exact(sum(deltas, Fraction(0)))))
     law = "none" if isinstance(premetric, Coarsened) else premetric.properties.law
     if law == "product" and not flavor.input_premetric.flags.neighbour_valued:
         raise NotImplied(
@@ -425,13 +431,24 @@ def _standing(parts: tuple[Specification, ...]) -> Any:
     return min((part.standing for part in parts), key=ladder.index)
 
 
+def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flavor:
+    """The deltas of all parts add; that of the meet is their maximum, and is not read."""
+    if not isinstance(flavor.output_premetric, Approximate):
+        return flavor
+    total = sum((_delta(part) for part in parts), Fraction(0))
+    if total >= 1:
+        raise NotImplied(
+            "the deltas of the parts add up to one or more, which constrains nothing",
+            field="output_premetric.delta",
+            expected="deltas that add up to less than one",
+            hint="Convert the parts with smaller deltas, or release less.",
+        )
+    return Flavor(**{**dict(flavor), "output_premetric": Approximate(delta=Exact(total))})
+
+
 def _delta(part: Specification) -> Fraction:
     assert isinstance(part.output_premetric, Approximate)
     return part.output_premetric.mass
-
-
-def _with_output(flavor: Flavor, premetric: Any) -> Flavor:
-    return Flavor(**{**dict(flavor), "output_premetric": premetric})
 
 
 def _with_multiverse(flavor: Flavor, multiverse: Any) -> Flavor:
