@@ -28,7 +28,10 @@ def flavor(delta: object) -> Flavor:
 def hockey_stick(p: tuple[Fraction, ...], q: tuple[Fraction, ...], epsilon: float) -> float:
     """The least delta at this epsilon, over all events and both orders."""
     growth = math.exp(epsilon)
-    return max(sum(max(float(a) - growth * float(b), 0.0) for a, b in zip(*pq)) for pq in ((p, q), (q, p)))
+    return max(
+        sum(max(float(a) - growth * float(b), 0.0) for a, b in zip(*pq, strict=True))
+        for pq in ((p, q), (q, p))
+    )
 
 
 def laws(random_: random.Random) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
@@ -70,9 +73,7 @@ def meet_at(epsilon: float, first: tuple[float, float], second: tuple[float, flo
     """The delta of the meet as a curve: each part's least delta at this epsilon, and the larger of them."""
 
     def at(own: float, delta: float) -> float:
-        return (
-            delta if epsilon >= own else 1 - (1 - delta) * (1 + math.exp(epsilon)) / (1 + math.exp(own))
-        )
+        return delta if epsilon >= own else 1 - (1 - delta) * (1 + math.exp(epsilon)) / (1 + math.exp(own))
 
     return max(at(*first), at(*second))
 
