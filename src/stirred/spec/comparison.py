@@ -18,10 +18,11 @@ from stirred.spec.bounds import bounds
 from stirred.spec.exact import ZERO, Exact
 from stirred.spec.extended import product
 from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import declared_invariants, refines
+from stirred.spec.multiverse import declared_invariants, invariant_units, refines
 from stirred.spec.normal_form import all_constraints, explicit_constraints
 from stirred.spec.output_order import demands_more, linear_factor
 from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Specification
 from stirred.spec.witness import witness
 
@@ -161,8 +162,9 @@ def _domains(first: Specification, second: Specification) -> BlockVerdict:
 
 def _multiverses(first: Specification, second: Specification) -> BlockVerdict:
     theorem = "Proposition 3 (Bailie, Gong, Meng); 2.4.13 of the thesis"
-    forward = refines(first.multiverse, second.multiverse, first.domain)
-    backward = refines(second.multiverse, first.multiverse, first.domain)
+    units = _units(first, second)
+    forward = refines(first.multiverse, second.multiverse, first.domain, units)
+    backward = refines(second.multiverse, first.multiverse, first.domain, units)
     if forward is None or backward is None:
         order, reason = Order.UNDECIDED, "at least one multiverse is only described"
     elif forward and backward:
@@ -261,12 +263,19 @@ def _order(forward: bool, backward: bool) -> Order:
 def _decidable(first: Specification, second: Specification) -> bool:
     exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
     same = first.output_premetric == second.output_premetric
-    if not (exact and same and first.domain.is_finite):
+    if not (exact and same and first.domain.is_finite) or len(_units(first, second)) > 1:
         return False
     with contextlib.suppress(NotComputable):
         small = len(first.domain.enumerate()) <= LARGEST_EXACT
         return small and first.is_finite and second.is_finite
     return False
+
+
+def _units(first: Specification, second: Specification) -> frozenset[str]:
+    """The units whose records the two read: a listed domain has records of one."""
+    return frozenset().union(
+        *(record_units(s.input_premetric) | invariant_units(s.multiverse) for s in (first, second))
+    )
 
 
 def _exactly(
@@ -344,7 +353,11 @@ def _refuted(first: Specification, second: Specification) -> str | None:
     singular = second.output_premetric.properties.infinite_if_singular
     declared = None not in map(declared_invariants, (first.multiverse, second.multiverse))
     free = declared and not first.domain.is_finite
-    if free and singular and refines(second.multiverse, first.multiverse, first.domain) is False:
+    if (
+        free
+        and singular
+        and refines(second.multiverse, first.multiverse, first.domain, _units(first, second)) is False
+    ):
         return "it allows the exact release of an invariant that the other does not have (2.4.11)"
     positive = any(amount > ZERO for amount in first.budget.amounts)
     if positive and demands_more(second.output_premetric, first.output_premetric):
@@ -369,7 +382,7 @@ def _implies(
     weaker: str = "the second",
 ) -> str | None:
     """The chain of theorems by which the first implies the second, if there is one."""
-    if not refines(second.multiverse, first.multiverse, first.domain):
+    if not refines(second.multiverse, first.multiverse, first.domain, _units(first, second)):
         return None
     found = bounds(first.input_premetric, second.input_premetric, first.domain, second.multiverse)
     factor = linear_factor(first.output_premetric, second.output_premetric)

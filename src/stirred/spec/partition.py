@@ -17,6 +17,7 @@ from stirred.spec.domain import Domain
 from stirred.spec.input_premetric import HammingUnordered, Neighbours, SymmetricDifference
 from stirred.spec.invariant import Count, Sum, Threshold
 from stirred.spec.multiverse import conditions_on, declared_invariants
+from stirred.spec.record_unit import record_units
 from stirred.spec.schema import Level, Schema
 from stirred.spec.specification import Flavor
 
@@ -82,7 +83,7 @@ def _touched_by_neighbours(flavor: Flavor, premetric: Neighbours, by: str) -> in
 
 def _sizes_invariant(flavor: Flavor, by: str) -> bool:
     sizes = Count(unit=flavor.input_premetric.unit, by=(by,))
-    return conditions_on(flavor.multiverse, sizes, flavor.domain)
+    return conditions_on(flavor.multiverse, sizes, flavor.domain, record_units(flavor.input_premetric))
 
 
 def _separate(flavor: Flavor, by: str) -> bool:
