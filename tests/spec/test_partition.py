@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support import tiny_universes as tiny
+from support.declarations import declared
 
 from stirred.errors import InputError
 from stirred.spec import (
@@ -20,7 +21,6 @@ from stirred.spec import (
     Specification,
     Stage,
     Sum,
-    Threshold,
     from_invariants,
     parallel,
 )
@@ -30,17 +30,6 @@ from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
 from stirred.spec.schema import Attribute
 
 REPLACE, ADD_REMOVE = HammingUnordered(unit="record"), SymmetricDifference(unit="record")
-
-
-def declared(statistic: tiny.Statistic, names: tuple[str, ...]) -> Any:
-    """The invariant of the twin's statistic."""
-    fields: dict[str, Any] = {
-        "unit": "record",
-        "by": tuple(names[i] for i in statistic.by),
-        "where": tuple(Condition(attribute=names[i], levels=levels) for i, levels in statistic.where),
-    }
-    inner = Count(**fields) if statistic.summed is None else Sum(attribute=names[statistic.summed], **fields)
-    return inner if statistic.least is None else Threshold(statistic=inner, at_least=statistic.least)
 
 
 def specified(

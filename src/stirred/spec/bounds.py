@@ -45,12 +45,13 @@ def bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse | 
         one = Exact.of(1)
         return Bounds(one, one, "the premetrics are the same")
     try:
-        return _enumerated(first, second, domain, multiverse or Trivial())
+        return enumerated_bounds(first, second, domain, multiverse or Trivial())
     except NotComputable:
         return _known(first, second)
 
 
-def _enumerated(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+def enumerated_bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+    """The bounds on a domain that can be listed."""
     a, b = first.matrix(domain), second.matrix(domain)
     index = {point: i for i, point in enumerate(domain.enumerate())}
     pairs = {

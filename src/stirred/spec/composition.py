@@ -18,7 +18,8 @@ from stirred.spec.budget import Budget
 from stirred.spec.domain import require_same
 from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.extended import infimum
-from stirred.spec.input_premetric import Maximum
+from stirred.spec.input_premetric import Maximum, Neighbours
+from stirred.spec.lifting import lifts, one_budget_along_chains
 from stirred.spec.mechanism import FiniteMechanism, protection_loss
 from stirred.spec.multiverse import Explicit, conditions_on, intersect, refines
 from stirred.spec.output_premetric import (
@@ -30,6 +31,7 @@ from stirred.spec.output_premetric import (
     Renyi,
 )
 from stirred.spec.partition import budgets_that_add
+from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Flavor, Specification
 
 Order = Literal["sequential", "adaptive", "concurrent"]
@@ -242,8 +244,9 @@ def _require_carries(part: Specification, under: Flavor) -> None:
     """Refuse a target flavor to which a part's guarantee does not carry over."""
     require_same(part.domain, under.domain, "state the result in another flavor")
     found = bounds(part.input_premetric, under.input_premetric, under.domain, under.multiverse)
-    close = found is not None and found.lower >= Exact.of(1)
-    if not refines(under.multiverse, part.multiverse, under.domain):
+    close = (found is not None and found.lower >= Exact.of(1)) or _reached_by_chains(part, under)
+    units = record_units(part.input_premetric) | record_units(under.input_premetric)
+    if not refines(under.multiverse, part.multiverse, under.domain, units):
         missing = "its multiverse does not condition on all invariants of the part"
     elif not close:
         missing = "its distances are not known to bound those of the part"
@@ -259,9 +262,22 @@ def _require_carries(part: Specification, under: Flavor) -> None:
     )
 
 
+def _reached_by_chains(part: Specification, under: Flavor) -> bool:
+    """Whether the part is between neighbours, and its chains reach the distances of the target."""
+    premetric = part.input_premetric
+    return (
+        isinstance(premetric, Neighbours)
+        and premetric.sharpened == under.input_premetric
+        and part.output_premetric.properties.linear_group
+        and one_budget_along_chains(part)
+        and lifts(part.flavor)
+    )
+
+
 def _require_conditioned(flavor: Flavor, reads: Iterable[Any]) -> None:
     for invariant in reads:
-        if not conditions_on(flavor.multiverse, invariant, flavor.domain):
+        units = record_units(flavor.input_premetric)
+        if not conditions_on(flavor.multiverse, invariant, flavor.domain, units):
             raise NotImplied(
                 f"the post-processing reads {invariant.sentence()}, "
                 "on which the multiverse does not condition",
@@ -339,7 +355,7 @@ def _aligned(flavor: Flavor, parts: tuple[Specification, ...]) -> tuple[Flavor, 
     """For each universe of the meet the budget of every part there: the least that covers it."""
     if all(part.budget.is_constant for part in parts):
         return flavor, [tuple(part.budget.amounts[0] for part in parts)]
-    universes = flavor.multiverse.universes(flavor.domain)
+    universes = flavor.universes()
     columns = []
     for universe in universes:
         row = []
