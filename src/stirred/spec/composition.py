@@ -85,8 +85,9 @@ def compose(
     Assumes
         Fresh seeds, unless the joint law is given.
     Reference
-        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR; Vadhan and Wang
-        2021 and Lyu 2022 for concurrent composition.
+        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR. Concurrent
+        composition: Vadhan and Wang 2021 for D_Mult, Lyu 2022 for its approximation and Renyi divergence, and
+        so for D_NoR, Vadhan and Zhang 2023 for Gaussian DP.
 
     Parameters
     ----------

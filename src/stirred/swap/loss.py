@@ -151,7 +151,7 @@ def gap(largest_stratum: int) -> float:
         raise InputError(
             "the gap is defined for strata of at least four records",
             field="largest_stratum",
-            expected="an integer of at least 4 (there are no derangements of one record)",
+            expected="an integer of at least 4 (with three records f(b) is smaller than the gap)",
             hint="For smaller strata use the tighter loss, which is exact.",
         )
     b = largest_stratum
