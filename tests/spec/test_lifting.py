@@ -36,6 +36,7 @@ from stirred.spec.input_premetric import (
     Given,
     Hamming,
     HammingUnordered,
+    Maximum,
     Neighbours,
     SymmetricDifference,
 )
@@ -229,6 +230,15 @@ def test_a_promise_between_neighbours_may_become_one_between_neighbours_of_anoth
     near = flavor(TWO, MARGINS).with_budget(Budget.epsilon(1))
     other = Neighbours(relation="replace", unit="person")
     assert change_unit(near, other, 1, "one record a person").budget == Budget.epsilon(1)
+
+
+def test_a_maximum_that_holds_neighbours_is_not_restated_for_distances() -> None:
+    """Beyond neighbours it is infinite, so no factor bounds it; neither listed nor not."""
+    mixed = Maximum(parts=(NEAR, HammingUnordered(unit="record")))
+    for sizes in (None, (2,)):
+        held = flavor(TWO, (), mixed, sizes=sizes).with_budget(Budget.epsilon(1))
+        with pytest.raises(NotImplied, match="neighbours only"):
+            change_unit(held, FAR, 5, "wishful")
 
 
 # Exchanges under two margins (rule 2.3)

@@ -16,10 +16,12 @@ from stirred.spec import (
     Threshold,
     compare,
     from_invariants,
+    meet,
     post_process,
     protection_loss,
 )
-from stirred.spec.input_premetric import Given, HammingUnordered
+from stirred.spec.bounds import bounds
+from stirred.spec.input_premetric import Given, HammingUnordered, Maximum
 from stirred.spec.multiverse import Trivial, refines
 from stirred.spec.output_premetric import Multiplicative
 
@@ -72,6 +74,13 @@ def test_universes_of_two_units_are_not_listed() -> None:
     with pytest.raises(NotComputable, match="different units"):
         protection_loss(silent, mixed)
     assert not mixed.is_finite
+
+
+def test_the_meet_of_two_units_keeps_both_distances_on_a_listed_domain() -> None:
+    """Computed on the same records they agree, and one of them would have been dropped."""
+    person, household = held(unit="person").flavor, held(unit="household").flavor
+    assert isinstance(meet(person, household).input_premetric, Maximum)
+    assert bounds(person.input_premetric, household.input_premetric, DOMAIN) is None
 
 
 def test_a_table_of_distances_reads_no_records() -> None:

@@ -16,7 +16,7 @@ from stirred.spec.additive import contributions, independent, relevant
 from stirred.spec.bounds import enumerated_bounds
 from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import ONE, Matrix, Neighbours
+from stirred.spec.input_premetric import ONE, Matrix, Maximum, Neighbours
 from stirred.spec.invariant import Count, Sum, implied_by
 from stirred.spec.multiverse import declared_invariants
 from stirred.spec.record_unit import record_units
@@ -102,6 +102,13 @@ def chains(flavor: Flavor) -> Matrix:
     """Least numbers of neighbours that lead from point to point, each step inside a universe."""
     domain = flavor.domain
     points = domain.enumerate()
+    if not flavor.input_premetric.flags.neighbour_valued:
+        raise NotComputable(
+            f"{flavor.input_premetric.symbol} is not a relation of neighbours alone",
+            field="input_premetric",
+            expected="distances of 0, 1 and infinity",
+            hint="State the guarantee between neighbours of one unit.",
+        )
     if len(points) > LARGEST_SEARCH:
         raise NotComputable(
             f"the domain {domain.name} has {len(points)} points",
@@ -170,7 +177,7 @@ def require_within(specification: Specification, premetric: Any, factor: Fractio
         Proposition 2.4.15 of the thesis; for chains see ``lifts``.
     """
     old = specification.input_premetric
-    chained = old.flags.neighbour_valued and not (premetric.flags.neighbour_valued and factor == 1)
+    chained = needs_chains(old, premetric, factor)
     measured = not record_units(premetric) - record_units(old) - {old.unit}
     if not chained:
         if measured:
@@ -180,6 +187,13 @@ def require_within(specification: Specification, premetric: Any, factor: Fractio
         and _chain_within(specification.flavor, premetric, factor, measured=measured)
     ):
         raise no_chain(old)
+
+
+def needs_chains(old: Any, new: Any, factor: Fraction) -> bool:
+    """Whether some pair at finite new distance may be no pair of neighbours of the old one."""
+    if isinstance(old, Maximum):
+        return any(needs_chains(part, new, factor) for part in old.parts)
+    return bool(old.flags.neighbour_valued and not (new.flags.neighbour_valued and factor == 1))
 
 
 def one_budget_along_chains(specification: Specification) -> bool:

@@ -21,6 +21,7 @@ from stirred.spec.lifting import (
     chains,
     lifts,
     longest_chain,
+    needs_chains,
     no_chain,
     one_budget_along_chains,
     require_bounded,
@@ -182,7 +183,7 @@ def _require_stable(
 ) -> None:
     """Refuse a constant that the listed images refute, and neighbours that no chain joins after the step."""
     old = specification.input_premetric
-    chained = old.flags.neighbour_valued and not (premetric.flags.neighbour_valued and factor == 1)
+    chained = needs_chains(old, premetric, factor)
     if chained and not one_budget_along_chains(specification):
         raise no_chain(old)
     if not images or not specification.domain.is_finite:
