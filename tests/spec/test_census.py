@@ -24,7 +24,9 @@ from stirred.spec import (
 )
 from stirred.spec import census as census_room
 from stirred.spec.census import (
+    DELTA,
     SCHEMES,
+    TOPDOWN,
     SwappingScheme,
     census_tables,
     duplicated_record,
@@ -145,6 +147,10 @@ def test_footnotes_name_every_published_figure_that_does_not_follow(record: dict
     told = record["footnotes"]
     assert sum("52.83" in note for note in told) == 2
     assert any("26.34" in note and "26.33" in note for note in told)
+    assert sum("follows from the exact" in note for note in told) == 3
+    assert float(census_epsilon(Fraction(24811, 5000), DELTA)) == pytest.approx(26.3406, abs=5e-5)
+    assert float(TOPDOWN) == pytest.approx(15.29387, abs=5e-6)
+    assert float(census_epsilon(TOPDOWN, DELTA)) == pytest.approx(52.8254, abs=5e-5)
     assert any("354.50" in note and "253.57" in note for note in told)
     assert any("139.596" in note for note in told)
     assert not any("Table 5" in note or "Table 2" in note for note in told)

@@ -565,14 +565,12 @@ def test_parallel_composition_is_not_free_on_a_domain_of_listed_points() -> None
     assert satisfies(joint, together).satisfied
 
 
-def test_parallel_composition_is_refused_where_invariants_tie_the_parts() -> None:
+def test_parallel_composition_costs_the_sum_where_invariants_tie_the_parts() -> None:
     tied = by_part((2,), REPLACE, (Count(unit="record"),))
-    with pytest.raises(NotImplied, match="not tabulated by part"):
-        parallel(tied, tied, by="part")
+    assert parallel(tied, tied, by="part") == compose(tied, tied)
     described = Flavor(**dict(tied.flavor) | {"multiverse": Explicit(parts=(tied.domain.enumerate(),))})
     listed = described.with_budget(Budget.epsilon(1))
-    with pytest.raises(NotImplied, match="does not declare"):
-        parallel(listed, listed, by="part")
+    assert parallel(listed, listed, by="part") == compose(listed, listed)
 
 
 @pytest.mark.parametrize(
@@ -585,11 +583,15 @@ def test_parallel_composition_beyond_neighbours_needs_an_additive_premetric(
     """At distance two both parts may change: deltas add, and chi-squared multiplies."""
     near = Neighbours(relation="add-remove", unit="record")
     far = by_part(None, ADD_REMOVE, output=output, budget=budget)
-    with pytest.raises(NotImplied, match="not known to add"):
-        parallel(far, far, by="part")
     close = by_part(None, near, output=output, budget=budget)
-    assert parallel(close, close, by="part") == close
+    together = parallel(close, close, by="part")
+    assert (together.flavor, together.budget) == (close.flavor, close.budget)
+    assert together.assumptions == ("each release reads the records of one part alone",)
+    if isinstance(output, ChiSquared):
+        with pytest.raises(NotImplied, match="not linear in the distance"):
+            parallel(far, far, by="part")
     if isinstance(output, Approximate):
+        assert parallel(far, far, by="part") == compose(far, far)
         twin, short = (by_part(range(3), d, output=output, budget=budget) for d in (ADD_REMOVE, near))
         tenth = Fraction(1, 10)
         tables = [counting(twin.domain, part, lambda n: tenth if n else Fraction(0)) for part in "ab"]
@@ -599,10 +601,9 @@ def test_parallel_composition_beyond_neighbours_needs_an_additive_premetric(
         assert not satisfies(joint, twin).satisfied
 
 
-def test_parallel_composition_refuses_ordered_records_and_mixed_flavors() -> None:
+def test_parallel_composition_of_ordered_records_costs_the_sum_and_mixed_flavors_are_refused() -> None:
     ordered = by_part((2,), Hamming(unit="record"))
-    with pytest.raises(NotImplied, match="not known to add"):
-        parallel(ordered, ordered, by="part")
+    assert parallel(ordered, ordered, by="part") == compose(ordered, ordered)
     with pytest.raises(NotImplied, match="different flavors"):
         parallel(by_part((2,), REPLACE), by_part((2,), ADD_REMOVE), by="part")
     with pytest.raises(DomainMismatch):

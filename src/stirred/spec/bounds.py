@@ -24,7 +24,8 @@ from stirred.spec.input_premetric import (
     Neighbours,
     SymmetricDifference,
 )
-from stirred.spec.multiverse import AnyMultiverse, Trivial
+from stirred.spec.multiverse import AnyMultiverse, Trivial, invariant_units
+from stirred.spec.record_unit import record_units
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,23 @@ class Bounds:
 def bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse | None = None) -> Bounds | None:
     """Bounds of the second premetric by the first on pairs that share a universe.
 
-    Finite domains are enumerated; otherwise known orders are used, and ``None`` says that none applies.
+    Finite domains are enumerated, where everything reads records of one unit; otherwise known orders are
+    used, and ``None`` says that none applies.
     """
     if first == second:
         one = Exact.of(1)
         return Bounds(one, one, "the premetrics are the same")
+    universes = multiverse or Trivial()
+    if len(record_units(first) | record_units(second) | invariant_units(universes)) > 1:
+        return _known(first, second)
     try:
-        return _enumerated(first, second, domain, multiverse or Trivial())
+        return enumerated_bounds(first, second, domain, universes)
     except NotComputable:
         return _known(first, second)
 
 
-def _enumerated(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+def enumerated_bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+    """The bounds on a domain that can be listed."""
     a, b = first.matrix(domain), second.matrix(domain)
     index = {point: i for i, point in enumerate(domain.enumerate())}
     pairs = {

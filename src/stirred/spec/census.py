@@ -39,6 +39,9 @@ STRATUM_1940 = 264_331
 STRATUM_2010 = 3_650_000
 PL_PERSON = Fraction(293764, 114921)
 PL_HOUSEHOLD = Fraction(11417641, 152349649)
+DHC_PERSON = Fraction(24811, 5000)
+DHC_HOUSEHOLD = Fraction(15401, 2000)
+TOPDOWN = PL_PERSON + PL_HOUSEHOLD + DHC_PERSON + DHC_HOUSEHOLD
 
 _CITATION = "Bailie, Gong, Meng, A Refreshment Stirred, Not Shaken (2026)"
 _GEOGRAPHY = ("block", "block_group", "tract", "county", "state")
@@ -313,7 +316,8 @@ def _table_3(notes: list[str]) -> Table:
     for product, level, square, printed, published in inputs:
         epsilon = _epsilon(Exact(square))
         name = f"Table 3, {product} {level}".strip()
-        _footnote(notes, name, epsilon, published, f"ρ² = {printed}")
+        exact = {"person": DHC_PERSON, "": TOPDOWN}.get(level)
+        _footnote(notes, name, epsilon, published, f"ρ² = {printed}", exact)
         rows.append(
             {
                 "product": product,
@@ -346,7 +350,8 @@ def _table_4(notes: list[str]) -> Table:
         square = spec.budget.amount
         epsilon = _epsilon(square)
         if published is not None:
-            _footnote(notes, f"Table 4, {name}", epsilon, published, f"ρ² = {float(square):g}")
+            exact = TOPDOWN if identifier == "tda-dhc" else None
+            _footnote(notes, f"Table 4, {name}", epsilon, published, f"ρ² = {float(square):g}", exact)
         rows.append(
             _row_4(name, identifier, spec)
             | {
@@ -427,9 +432,21 @@ def _table_5(notes: list[str]) -> Table:
     return Table(5, title, columns, tuple(rows))
 
 
-def _footnote(notes: list[str], where: str, computed: float, published: str, source: str) -> None:
-    if f"{computed:.2f}" != f"{float(published):.2f}":
-        notes.append(f"{where}: {source} gives ε = {computed:.2f}; the paper prints {published}.")
+def _footnote(
+    notes: list[str],
+    where: str,
+    computed: float,
+    published: str,
+    source: str,
+    exact: Fraction | None = None,
+) -> None:
+    """Say where a printed figure does not follow from its printed input, and what it does follow from."""
+    if f"{computed:.2f}" == f"{float(published):.2f}":
+        return
+    note = f"{where}: {source} as printed gives ε = {computed:.2f}; the paper prints {published}"
+    if exact is not None:
+        note += f", which follows from the exact {float(exact):.5f} ({_epsilon(Exact(exact)):.2f})"
+    notes.append(f"{note}.")
 
 
 def _epsilon(rho_squared: Exact) -> float:

@@ -1,14 +1,15 @@
 """Comparison of specifications: block by block, and overall, with the theorem used.
 
 A is stronger than B when every mechanism that satisfies A satisfies B (Definition 2.4.9). Budgets are
-ranked only within one flavor: across flavors they are in different currencies. On finite domains with
-D_Mult or D_NoR the answer is exact, by the normal form, and "not stronger" carries a witness mechanism.
+ranked only within one flavor: across flavors they are in different currencies. Both are normalised first
+(``stirred.spec.normalisation``), so that one guarantee written in two ways is found equivalent. On finite
+domains with D_Mult or D_NoR the answer is exact, by the normal form, and "not stronger" carries a witness.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from stirred.spec.bounds import bounds
 from stirred.spec.exact import ZERO, Exact
 from stirred.spec.extended import product
 from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import declared_invariants, refines
+from stirred.spec.multiverse import declared_invariants, invariant_units, refines
 from stirred.spec.normal_form import all_constraints, explicit_constraints
+from stirred.spec.normalisation import binds_nothing, conditioned, normalised, with_plain_output
 from stirred.spec.output_order import demands_more, linear_factor
 from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Specification
 from stirred.spec.witness import witness
 
@@ -128,15 +131,13 @@ class Comparison(Tabular):
 
 def compare(first: Specification, second: Specification) -> Comparison:
     """Compare two specifications block by block and overall."""
+    one, two = normalised(first), normalised(second)
     blocks = [_domains(first, second)]
     if blocks[0].order == Order.EQUIVALENT:
-        blocks += [
-            _multiverses(first, second),
-            _input_premetrics(first, second),
-            _output_premetrics(first, second),
-        ]
+        blocks += [_multiverses(one, two), _input_premetrics(one, two), _output_premetrics(one, two)]
+        blocks[2:] = [_explained(block, (first, one), (second, two)) for block in blocks[2:]]
     same_flavor = len(blocks) == 4 and all(b.order == Order.EQUIVALENT for b in blocks)
-    blocks.append(_budgets(first, second, same_flavor))
+    blocks.append(_budgets(one, two, same_flavor))
     if blocks[0].order != Order.EQUIVALENT:
         return Comparison(
             first,
@@ -147,9 +148,26 @@ def compare(first: Specification, second: Specification) -> Comparison:
             exact=False,
             budgets_ranked=False,
         )
-    if _decidable(first, second):
-        return _exactly(first, second, tuple(blocks), same_flavor)
-    return _by_theorems(first, second, tuple(blocks), same_flavor)
+    plain = with_plain_output(first), with_plain_output(second)
+    if _decidable(*plain):
+        verdict = _exactly(*plain, tuple(blocks), same_flavor)
+    else:
+        verdict = _by_theorems(one, two, tuple(blocks), same_flavor)
+    return replace(verdict, first=first, second=second)
+
+
+def _explained(block: BlockVerdict, *pairs: tuple[Specification, Specification]) -> BlockVerdict:
+    """Say of blocks that are equivalent after they were normalised why they are."""
+    unchanged = all(getattr(a, block.block) == getattr(b, block.block) for a, b in pairs)
+    if unchanged or block.order != Order.EQUIVALENT or pairs[0][0] == pairs[1][0]:
+        return block
+    return replace(block, reason=_SAME_GUARANTEE[block.block])
+
+
+_SAME_GUARANTEE = {
+    "input_premetric": "chains of neighbours inside the universes reach every distance",
+    "output_premetric": "two names of one output premetric",
+}
 
 
 def _domains(first: Specification, second: Specification) -> BlockVerdict:
@@ -161,12 +179,14 @@ def _domains(first: Specification, second: Specification) -> BlockVerdict:
 
 def _multiverses(first: Specification, second: Specification) -> BlockVerdict:
     theorem = "Proposition 3 (Bailie, Gong, Meng); 2.4.13 of the thesis"
-    forward = refines(first.multiverse, second.multiverse, first.domain)
-    backward = refines(second.multiverse, first.multiverse, first.domain)
+    units = _units(first, second)
+    forward = refines(conditioned(first), second.multiverse, first.domain, units)
+    backward = refines(conditioned(second), first.multiverse, first.domain, units)
     if forward is None or backward is None:
         order, reason = Order.UNDECIDED, "at least one multiverse is only described"
     elif forward and backward:
-        order, reason = Order.EQUIVALENT, "the same universes"
+        same = first.multiverse == second.multiverse
+        order, reason = Order.EQUIVALENT, "the same universes" + ("" if same else ", given the distances")
     elif forward:
         order, reason = Order.WEAKER, "more is invariant in the first, so fewer pairs are protected"
     elif backward:
@@ -261,12 +281,19 @@ def _order(forward: bool, backward: bool) -> Order:
 def _decidable(first: Specification, second: Specification) -> bool:
     exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
     same = first.output_premetric == second.output_premetric
-    if not (exact and same and first.domain.is_finite):
+    if not (exact and same and first.domain.is_finite) or len(_units(first, second)) > 1:
         return False
     with contextlib.suppress(NotComputable):
         small = len(first.domain.enumerate()) <= LARGEST_EXACT
         return small and first.is_finite and second.is_finite
     return False
+
+
+def _units(first: Specification, second: Specification) -> frozenset[str]:
+    """The units whose records the two read: a listed domain has records of one."""
+    return frozenset().union(
+        *(record_units(s.input_premetric) | invariant_units(s.multiverse) for s in (first, second))
+    )
 
 
 def _exactly(
@@ -317,6 +344,16 @@ def _tightness(reachable: Exact, allowed: Exact) -> tuple[float, float]:
 def _by_theorems(
     first: Specification, second: Specification, blocks: tuple[BlockVerdict, ...], same_flavor: bool
 ) -> Comparison:
+    nothing = binds_nothing(first), binds_nothing(second)
+    if any(nothing):
+        empty = {
+            (True, True): "both bind",
+            (True, False): "the first binds",
+            (False, True): "the second binds",
+        }
+        reason = f"{empty[nothing]} no mechanism at all: infinite budgets, or no pair to compare"
+        order = _order(nothing[1], nothing[0])
+        return Comparison(first, second, order, reason, blocks, exact=False, budgets_ranked=same_flavor)
     forward = _implies(first, second)
     backward = _implies(second, first, "the second", "the first")
     named = ", ".join(b.block.replace("_", " ") for b in blocks if b.order != Order.EQUIVALENT)
@@ -344,7 +381,11 @@ def _refuted(first: Specification, second: Specification) -> str | None:
     singular = second.output_premetric.properties.infinite_if_singular
     declared = None not in map(declared_invariants, (first.multiverse, second.multiverse))
     free = declared and not first.domain.is_finite
-    if free and singular and refines(second.multiverse, first.multiverse, first.domain) is False:
+    if (
+        free
+        and singular
+        and refines(conditioned(second), first.multiverse, first.domain, _units(first, second)) is False
+    ):
         return "it allows the exact release of an invariant that the other does not have (2.4.11)"
     positive = any(amount > ZERO for amount in first.budget.amounts)
     if positive and demands_more(second.output_premetric, first.output_premetric):
@@ -369,7 +410,7 @@ def _implies(
     weaker: str = "the second",
 ) -> str | None:
     """The chain of theorems by which the first implies the second, if there is one."""
-    if not refines(second.multiverse, first.multiverse, first.domain):
+    if not refines(conditioned(second), first.multiverse, first.domain, _units(first, second)):
         return None
     found = bounds(first.input_premetric, second.input_premetric, first.domain, second.multiverse)
     factor = linear_factor(first.output_premetric, second.output_premetric)

@@ -18,10 +18,10 @@ from stirred.spec.budget import Budget
 from stirred.spec.domain import require_same
 from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.extended import infimum
-from stirred.spec.input_premetric import HammingUnordered, Maximum, Neighbours, SymmetricDifference
-from stirred.spec.invariant import Count, Threshold
+from stirred.spec.input_premetric import Maximum, Neighbours
+from stirred.spec.lifting import lifts, one_budget_along_chains
 from stirred.spec.mechanism import FiniteMechanism, protection_loss
-from stirred.spec.multiverse import Explicit, conditions_on, declared_invariants, intersect, refines
+from stirred.spec.multiverse import Explicit, conditions_on, intersect, refines
 from stirred.spec.output_premetric import (
     Approximate,
     Coarsened,
@@ -30,6 +30,8 @@ from stirred.spec.output_premetric import (
     NormalisedRenyi,
     Renyi,
 )
+from stirred.spec.partition import budgets_that_add
+from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Flavor, Specification
 
 Order = Literal["sequential", "adaptive", "concurrent"]
@@ -42,7 +44,8 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
     """The flavor under which mechanisms of both keep their budgets (R32).
 
     Both flavors must have the same domain and output premetric. Where one distance bounds the other it
-    is kept; otherwise the maximum of the two is the new distance.
+    is kept; otherwise the maximum of the two is the new distance. D_Mult^delta falls as delta grows, so of
+    two approximate flavors the larger delta is kept.
     """
     require_same(first.domain, second.domain, "compose")
     if not _same_measure(first.output_premetric, second.output_premetric):
@@ -56,8 +59,15 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
         domain=first.domain,
         multiverse=intersect(first.multiverse, second.multiverse),
         input_premetric=_larger(first, second),
-        output_premetric=first.output_premetric,
+        output_premetric=_weaker(first.output_premetric, second.output_premetric),
     )
+
+
+def _weaker(first: Any, second: Any) -> Any:
+    """Of one output premetric at two deltas the one that both budgets bound: that of the larger delta."""
+    if isinstance(first, Approximate) and isinstance(second, Approximate):
+        return max(first, second, key=lambda premetric: premetric.mass)
+    return first
 
 
 def compose(
@@ -75,8 +85,9 @@ def compose(
     Assumes
         Fresh seeds, unless the joint law is given.
     Reference
-        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR; Vadhan and Wang
-        2021 and Lyu 2022 for concurrent composition.
+        Proposition 2.5.3 and Appendix A.5 of the thesis; Bun and Steinke 2016 for D_NoR. Concurrent
+        composition: Vadhan and Wang 2021 for D_Mult, Lyu 2022 for its approximation and Renyi divergence, and
+        so for D_NoR, Vadhan and Zhang 2023 for Gaussian DP.
 
     Parameters
     ----------
@@ -104,6 +115,7 @@ def compose(
             _require_carries(part, under)
         flavor = under
     _require_conditioned(flavor, reads)
+    flavor = _with_added_deltas(flavor, parts)
     if seeds == "shared":
         return _from_joint_law(flavor, parts, joint)
     return _with_composed_budget(flavor, parts)
@@ -113,17 +125,13 @@ def parallel(*parts: Specification, by: str) -> Specification:
     """Releases that each read one part of the records, the parts told apart by an attribute.
 
     Guarantee
-        The largest budget where one changed unit touches one part: additions and removals always do, and
-        replacements do where the sizes of the parts are invariant. Otherwise a replacement leaves one part
-        and enters another, and the budget is that of the two largest composed.
+        The composition of as many of the largest budgets as changes of one unit may touch: the largest alone
+        where one part changes alone, the two largest where a replacement leaves one part and enters
+        another, and all of them, as in ``compose``, where invariants or the domain tie the parts together.
     Assumes
-        Each release reads the records of its part alone; the domain contains every data set over its
-        schema (of every size, where records are added and removed); every invariant is a statistic
-        of the parts one by one (it is tabulated by the attribute), so that one part can be changed while
-        the others stay: checked on the declared invariants.
+        Each release reads the records of its part alone: written into the assumptions.
     Reference
-        McSherry 2009 for additions and removals. For k replacements the parts change by k_i <= k with
-        sum k_i <= 2k, so the losses add to at most k times the two largest.
+        ``stirred.spec.partition`` has the rules with their proofs.
     """
     if not parts:
         raise _nothing()
@@ -137,86 +145,40 @@ def parallel(*parts: Specification, by: str) -> Specification:
                 expected="one flavor for all parts",
                 hint="Use compose, which brings different flavors to their meet.",
             )
-    _require_closed(flavor)
-    _require_tabulated(flavor, by)
-    ranked = _ranked_in_every_universe(parts)
-    if len(ranked) == 1 or _touches_one_part(flavor, by):
-        return ranked[0]
-    return _with_composed_budget(flavor, tuple(ranked[:2]))
+    number = budgets_that_add(flavor, by, len(parts))
+    if number == len(parts):
+        return parts[0] if number == 1 else compose(*parts)
+    largest = _ranked_in_every_universe(parts, f"each release reads the records of one {by} alone")[:number]
+    return largest[0] if number == 1 else compose(*largest)
 
 
-def _ranked_in_every_universe(parts: tuple[Specification, ...]) -> list[Specification]:
+def _ranked_in_every_universe(parts: tuple[Specification, ...], assumption: str) -> list[Specification]:
     """The parts with their amounts rearranged: the largest of each universe first, then the next."""
-    count = max(len(part.budget.amounts) for part in parts)
+    if any(part.budget.curve for part in parts):
+        raise _no_rule_for_curves()
+    kinds = {part.budget.parametrisation for part in parts}
+    kind = "rho_squared" if len(kinds) > 1 else parts[0].budget.parametrisation
+    rows = [_amounts(part.budget, kind) for part in parts]
     columns = [
-        sorted(
-            (part.budget.amounts[i if len(part.budget.amounts) > 1 else 0] for part in parts), reverse=True
-        )
-        for i in range(count)
+        sorted((row[i if len(row) > 1 else 0] for row in rows), reverse=True)
+        for i in range(max(map(len, rows)))
     ]
-    kind = parts[0].budget.parametrisation
+    assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
     return [
         part.flavor.with_budget(
             Budget.by_universe(kind, [column[rank] for column in columns]),
-            assumptions=part.assumptions,
+            assumptions=(*assumptions, assumption),
             standing=_standing(parts),
         )
         for rank, part in enumerate(parts)
     ]
 
 
-def _require_closed(flavor: Flavor) -> None:
-    """Refuse a domain in which one part cannot change alone: then the argument has no hybrid data set."""
-    premetric = flavor.input_premetric
-    kind = premetric.sharpened if isinstance(premetric, Neighbours) else premetric
-    fixed = isinstance(kind, SymmetricDifference) and flavor.domain.sizes is not None
-    if flavor.domain.points is not None or fixed:
-        raise NotImplied(
-            "the domain does not contain every data set that differs in one part alone",
-            field="domain",
-            expected="all data sets over a schema, of every size where records are added and removed",
-            hint="Use compose: its budget is valid on any domain.",
-        )
-
-
-def _require_tabulated(flavor: Flavor, by: str) -> None:
-    """Refuse invariants that tie the parts together: then one part cannot change alone."""
-    schema = flavor.domain.record_schema
-    for invariant in declared_invariants(flavor.multiverse) or ():
-        statistic = invariant.statistic if isinstance(invariant, Threshold) else invariant
-        keys = getattr(statistic, "by", ())
-        if by not in (schema.closure(keys) if schema else keys):
-            raise NotImplied(
-                f"{invariant.sentence()} is invariant and is not tabulated by {by}",
-                field="by",
-                expected="invariants of each part alone",
-                hint="Use compose: its budget is valid for any invariants.",
-            )
-    if declared_invariants(flavor.multiverse) is None:
-        raise NotImplied(
-            "the multiverse does not declare its invariants",
-            field="multiverse",
-            expected="a trivial multiverse, or invariants tabulated by the attribute of the partition",
-            hint="Use compose: its budget is valid for any multiverse.",
-        )
-
-
-def _touches_one_part(flavor: Flavor, by: str) -> bool:
-    premetric = flavor.input_premetric
-    neighbours = isinstance(premetric, Neighbours)
-    kind = premetric.sharpened if isinstance(premetric, Neighbours) else premetric
-    additive = flavor.output_premetric.properties.law in {"sum", "sum of squares"}
-    if not isinstance(kind, SymmetricDifference | HammingUnordered) or not (neighbours or additive):
-        raise NotImplied(
-            f"{premetric.symbol} with {flavor.output_premetric.symbol} is not known to add over parts",
-            field="input_premetric",
-            expected="the symmetric difference or d_HamS with an additive output premetric, or neighbours",
-            hint="Use compose: its budget is valid for any partition.",
-        )
-    if isinstance(kind, SymmetricDifference):
-        return True
-    sizes = Count(unit=kind.unit, by=(by,))
-    return conditions_on(flavor.multiverse, sizes, flavor.domain)
+def _amounts(budget: Budget, kind: str) -> tuple[Exact, ...]:
+    """The amounts in a parametrisation; only rho is ever restated, as rho squared."""
+    if budget.parametrisation == kind:
+        return budget.amounts
+    return tuple(map(_squared, budget.amounts))
 
 
 def post_process(specification: Specification, reads: Iterable[Any] = ()) -> Specification:
@@ -283,8 +245,9 @@ def _require_carries(part: Specification, under: Flavor) -> None:
     """Refuse a target flavor to which a part's guarantee does not carry over."""
     require_same(part.domain, under.domain, "state the result in another flavor")
     found = bounds(part.input_premetric, under.input_premetric, under.domain, under.multiverse)
-    close = found is not None and found.lower >= Exact.of(1)
-    if not refines(under.multiverse, part.multiverse, under.domain):
+    close = (found is not None and found.lower >= Exact.of(1)) or _reached_by_chains(part, under)
+    units = record_units(part.input_premetric) | record_units(under.input_premetric)
+    if not refines(under.multiverse, part.multiverse, under.domain, units):
         missing = "its multiverse does not condition on all invariants of the part"
     elif not close:
         missing = "its distances are not known to bound those of the part"
@@ -300,9 +263,22 @@ def _require_carries(part: Specification, under: Flavor) -> None:
     )
 
 
+def _reached_by_chains(part: Specification, under: Flavor) -> bool:
+    """Whether the part is between neighbours, and its chains reach the distances of the target."""
+    premetric = part.input_premetric
+    return (
+        isinstance(premetric, Neighbours)
+        and premetric.sharpened == under.input_premetric
+        and part.output_premetric.properties.linear_group
+        and one_budget_along_chains(part)
+        and lifts(part.flavor)
+    )
+
+
 def _require_conditioned(flavor: Flavor, reads: Iterable[Any]) -> None:
     for invariant in reads:
-        if not conditions_on(flavor.multiverse, invariant, flavor.domain):
+        units = record_units(flavor.input_premetric)
+        if not conditions_on(flavor.multiverse, invariant, flavor.domain, units):
             raise NotImplied(
                 f"the post-processing reads {invariant.sentence()}, "
                 "on which the multiverse does not condition",
@@ -339,15 +315,7 @@ def _squared(value: Exact) -> Exact:
 def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> Specification:
     premetric, budgets = flavor.output_premetric, [part.budget for part in parts]
     if any(budget.curve for budget in budgets):
-        raise NotImplied(
-            "curves are composed by an accountant, not by this rule",
-            field="budget",
-            expected="budgets that are numbers",
-            hint="Use stirred.spec.accounting (privacy loss distributions) or Gaussian DP.",
-        )
-    if isinstance(premetric, Approximate):
-        deltas = [_delta(part) for part in parts]
-        flavor = _with_output(flavor, Approximate(delta=Exact(sum(deltas, Fraction(0)))))
+        raise _no_rule_for_curves()
     law = "none" if isinstance(premetric, Coarsened) else premetric.properties.law
     if law == "product" and not flavor.input_premetric.flags.neighbour_valued:
         raise NotImplied(
@@ -375,11 +343,20 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
     )
 
 
+def _no_rule_for_curves() -> NotImplied:
+    return NotImplied(
+        "curves are composed by an accountant, not by this rule",
+        field="budget",
+        expected="budgets that are numbers",
+        hint="Use stirred.spec.accounting (privacy loss distributions) or Gaussian DP.",
+    )
+
+
 def _aligned(flavor: Flavor, parts: tuple[Specification, ...]) -> tuple[Flavor, list[tuple[Exact, ...]]]:
     """For each universe of the meet the budget of every part there: the least that covers it."""
     if all(part.budget.is_constant for part in parts):
         return flavor, [tuple(part.budget.amounts[0] for part in parts)]
-    universes = flavor.multiverse.universes(flavor.domain)
+    universes = flavor.universes()
     columns = []
     for universe in universes:
         row = []
@@ -425,13 +402,24 @@ def _standing(parts: tuple[Specification, ...]) -> Any:
     return min((part.standing for part in parts), key=ladder.index)
 
 
+def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flavor:
+    """The deltas of all parts add; that of the meet is their maximum, and is not read."""
+    if not isinstance(flavor.output_premetric, Approximate):
+        return flavor
+    total = sum((_delta(part) for part in parts), Fraction(0))
+    if total >= 1:
+        raise NotImplied(
+            "the deltas of the parts add up to one or more, which constrains nothing",
+            field="output_premetric.delta",
+            expected="deltas that add up to less than one",
+            hint="Convert the parts with smaller deltas, or release less.",
+        )
+    return Flavor(**{**dict(flavor), "output_premetric": Approximate(delta=Exact(total))})
+
+
 def _delta(part: Specification) -> Fraction:
     assert isinstance(part.output_premetric, Approximate)
     return part.output_premetric.mass
-
-
-def _with_output(flavor: Flavor, premetric: Any) -> Flavor:
-    return Flavor(**{**dict(flavor), "output_premetric": premetric})
 
 
 def _with_multiverse(flavor: Flavor, multiverse: Any) -> Flavor:

@@ -38,7 +38,7 @@ def components(flavor: Flavor | Specification) -> tuple[frozenset[Any], ...]:
             i = label[i]
         return i
 
-    for universe in flavor.multiverse.universes(flavor.domain):
+    for universe in flavor.universes():
         for x in universe:
             for y in universe:
                 i, j = index[x], index[y]

@@ -107,7 +107,7 @@ class Verdict:
 def protection_loss(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> ProtectionLoss:
     """Least budget of the mechanism in every universe of the flavor."""
     pairs = _pair_losses(mechanism, flavor)
-    count = len(flavor.multiverse.universes(flavor.domain))
+    count = len(flavor.universes())
     by_universe = tuple(
         supremum(pair.loss for pair in pairs if pair.universe == index) for index in range(count)
     )
@@ -177,7 +177,7 @@ def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> 
     distances = flavor.input_premetric.matrix(flavor.domain)
     cache: dict[tuple[Point, Point], Exact] = {}
     found = []
-    for number, universe in enumerate(flavor.multiverse.universes(flavor.domain)):
+    for number, universe in enumerate(flavor.universes()):
         for x in universe:
             for y in universe:
                 distance = distances[index[x]][index[y]]

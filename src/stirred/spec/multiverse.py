@@ -61,6 +61,13 @@ class Invariants(Block):
                 expected="a finite domain of multisets or vectors with a schema",
                 hint="Use Domain.datasets, or Explicit.from_function for other domains.",
             )
+        if len(invariant_units(self)) > 1:
+            raise NotComputable(
+                "the invariants count different units",
+                field="multiverse.invariants",
+                expected="invariants of the one unit whose records the domain lists",
+                hint="A domain that can be listed has one kind of record; list the universes instead.",
+            )
         schema = domain.record_schema
         return Explicit.from_function(domain, lambda point: self.value(point, schema)).parts
 
@@ -258,11 +265,28 @@ def known_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...]:
     return ()
 
 
-def conditions_on(multiverse: AnyMultiverse, invariant: Any, domain: Domain) -> bool:
-    """Whether the invariant is constant on every universe."""
+def invariant_units(multiverse: AnyMultiverse) -> frozenset[str]:
+    """The units that the declared invariants of a multiverse count."""
+    return frozenset().union(*(_units(invariant) for invariant in known_invariants(multiverse)))
+
+
+def _units(invariant: Any) -> frozenset[str]:
+    if isinstance(invariant, Threshold):
+        return _units(invariant.statistic)
+    return frozenset() if isinstance(invariant, Named) else frozenset({invariant.unit})
+
+
+def conditions_on(
+    multiverse: AnyMultiverse, invariant: Any, domain: Domain, units: frozenset[str] = frozenset()
+) -> bool:
+    """Whether the invariant is constant on every universe.
+
+    Finite domains are listed where the invariants, and ``units`` that others read there, are one unit.
+    """
     schema = domain.record_schema
+    one = len(units | invariant_units(multiverse) | _units(invariant)) <= 1
     with contextlib.suppress(NotComputable):
-        if schema is not None:
+        if schema is not None and one:
             return all(
                 len({invariant.of_records(point, schema) for point in universe}) <= 1
                 for universe in multiverse.universes(domain)
@@ -270,20 +294,24 @@ def conditions_on(multiverse: AnyMultiverse, invariant: Any, domain: Domain) -> 
     return implied_by(invariant, known_invariants(multiverse), schema)
 
 
-def refines(fine: AnyMultiverse, coarse: AnyMultiverse, domain: Domain) -> bool | None:
+def refines(
+    fine: AnyMultiverse, coarse: AnyMultiverse, domain: Domain, units: frozenset[str] = frozenset()
+) -> bool | None:
     """Whether every universe of the first lies inside one of the second; ``None`` if not decided.
 
     Reference
         Section 2.4.3 of the thesis; Proposition 3 of Bailie, Gong and Meng. Finite domains are decided by
-        enumeration. Declared invariants are decided by aggregation; "no" is said of plain marginal tables
-        only, for a domain whose attributes vary freely: such a table is a function of others only if it is
-        a margin of one of them.
+        enumeration, where all invariants (and ``units`` that others read there) are of one unit. Declared
+        invariants are decided by aggregation; "no" is said of plain marginal tables only, for a domain whose
+        attributes vary freely: such a table is a function of others only if it is a margin of one of them.
     """
     if fine == coarse or isinstance(coarse, Trivial):
         return True
+    invariants = invariant_units(fine) | invariant_units(coarse)
     with contextlib.suppress(NotComputable):
-        inside = coarse.universes(domain)
-        return all(any(d <= e for e in inside) for d in fine.universes(domain))
+        if not invariants or len(invariants | units) == 1:
+            inside = coarse.universes(domain)
+            return all(any(d <= e for e in inside) for d in fine.universes(domain))
     given, wanted = known_invariants(fine), declared_invariants(coarse)
     if wanted is None:
         return None

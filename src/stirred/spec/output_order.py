@@ -89,7 +89,10 @@ def demands_more(first: Any, second: Any) -> bool | None:
     return ranks[0] < ranks[1]
 
 
-def _rank(premetric: Any) -> int | None:
+def _rank(premetric: Any) -> float | None:
+    if isinstance(premetric, Renyi) and premetric.alpha.is_infinite:
+        # Max-divergence in one order: D_Mult where distances are symmetric, and above D_NoR in any case.
+        return 0.5
     kinds = [kind.__name__ for kind in _STRENGTH]
     name = type(premetric).__name__
     return kinds.index(name) if name in kinds else None

@@ -25,6 +25,7 @@ from stirred.spec.input_premetric import InputPremetric
 from stirred.spec.invariant import accidental
 from stirred.spec.multiverse import Described, Invariants, Multiverse, Trivial
 from stirred.spec.output_premetric import OutputPremetric
+from stirred.spec.record_unit import require_one_unit
 
 SCHEMA_VERSION = 1
 
@@ -62,6 +63,11 @@ class Flavor(Block):
 
     def _blocks(self) -> tuple[Any, ...]:
         return (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
+
+    def universes(self) -> tuple[frozenset[Any], ...]:
+        """The universes of a finite flavor; refused where its blocks speak of records of two units."""
+        require_one_unit(self.multiverse, self.input_premetric)
+        return self.multiverse.universes(self.domain)
 
     def with_budget(self, budget: Budget, **extra: Any) -> Specification:
         """The specification of this flavor with a budget."""
@@ -133,7 +139,7 @@ class Specification(Block):
 
     def universes(self) -> tuple[frozenset[Any], ...]:
         """The universes of a finite flavor."""
-        return self.multiverse.universes(self.domain)
+        return self.flavor.universes()
 
     @property
     def is_finite(self) -> bool:

@@ -2,7 +2,8 @@
 
 One unit of the new kind may be several of the old: the budget grows by that factor (Proposition 2.4.15;
 group privacy). The factor is the caller's claim about the data and is written into the specification's
-assumptions; on finite domains ``stirred.spec.bounds`` computes it.
+assumptions; a domain that can be listed refutes one that is too small. A promise between neighbours is
+carried to larger distances only along chains of neighbours inside the universe (``stirred.spec.lifting``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,17 @@ from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.exact import Exact, as_fraction
 from stirred.spec.input_premetric import PulledBack
+from stirred.spec.lifting import (
+    chains,
+    lifts,
+    longest_chain,
+    needs_chains,
+    no_chain,
+    one_budget_along_chains,
+    require_bounded,
+    require_within,
+    too_small,
+)
 from stirred.spec.multiverse import Described, Explicit
 from stirred.spec.output_premetric import Approximate
 from stirred.spec.specification import Specification
@@ -27,8 +39,8 @@ def change_unit(specification: Specification, premetric: Any, factor: object, be
     Guarantee
         The budget's linear number grows by the factor: epsilon by k, rho by k, rho squared by k squared.
     Assumes
-        d_old <= k d_new on every universe, for the reason given; where the old distance knows neighbours
-        only, a chain of k neighbours inside the universe.
+        d_old <= k d_new on every universe, for the reason given. Where the old distance knows neighbours
+        only, chains of them inside the universe are required, and checked.
     Reference
         Proposition 2.4.15 of the thesis. For approximate DP between neighbours, the group rule of Dwork
         and Roth 2014: (k epsilon, delta (e^(k epsilon) - 1)/(e^epsilon - 1)).
@@ -41,6 +53,14 @@ def change_unit(specification: Specification, premetric: Any, factor: object, be
             expected="a factor of at least one and a sentence that says why it holds",
             hint="For example: factor 4 because no household has more than four persons.",
         )
+    require_within(specification, premetric, multiple)
+    return _restated(specification, premetric, multiple, because)
+
+
+def _restated(
+    specification: Specification, premetric: Any, multiple: Fraction, because: str
+) -> Specification:
+    """The budget grown by the factor, or by the group rule between neighbours."""
     fields = dict(specification)
     fields["input_premetric"] = premetric
     fields["assumptions"] = (
@@ -105,8 +125,10 @@ def pull_back(
         Without ``stability``: the same budgets for universes g^-1(D) and the distance d(g(r), g(r')).
         With ``stability`` k and a raw ``premetric``: k times the budget, where d(g(r), g(r')) <= k d_raw.
     Assumes
-        The step is deterministic, and k bounds it; an unbounded step (data-dependent clipping, donors
-        without limit, deduplication) has k = infinity and carries no guarantee upstream.
+        The step is deterministic, and k bounds it, which is checked where its images are listed; between
+        neighbours the images are joined by chains of them inside the universe, which is checked. An
+        unbounded step (data-dependent clipping, donors without limit, deduplication) has k = infinity and
+        carries no guarantee upstream.
     """
     if specification.domain.is_finite and images:
         lookup = dict(images)
@@ -147,7 +169,35 @@ def pull_back(
             expected="the input premetric on the raw domain, and a rational constant",
             hint="Pass premetric= together with stability=.",
         )
-    return change_unit(pulled, premetric, max(bound.rational, Fraction(1)), f"stability of {step}")
+    factor = max(bound.rational, Fraction(1))
+    _require_stable(specification, pulled, premetric, factor, images)
+    return _restated(pulled, premetric, factor, f"stability of {step}")
+
+
+def _require_stable(
+    specification: Specification,
+    pulled: Specification,
+    premetric: Any,
+    factor: Fraction,
+    images: tuple[tuple[Any, Any], ...],
+) -> None:
+    """Refuse a constant that the listed images refute, and neighbours that no chain joins after the step."""
+    old = specification.input_premetric
+    chained = needs_chains(old, premetric, factor)
+    if chained and not one_budget_along_chains(specification):
+        raise no_chain(old)
+    if not images or not specification.domain.is_finite:
+        if chained and not lifts(specification.flavor):
+            raise no_chain(old)
+        return
+    if not chained:
+        require_bounded(pulled, premetric, factor)
+        return
+    index = {point: i for i, point in enumerate(specification.domain.enumerate())}
+    found, lookup, raw = chains(specification.flavor), dict(images), pulled.domain.enumerate()
+    lengths = tuple(tuple(found[index[lookup[r]]][index[lookup[s]]] for s in raw) for r in raw)
+    if longest_chain(lengths, premetric.matrix(pulled.domain), pulled.flavor) > Exact(factor):
+        raise too_small(pulled.domain)
 
 
 def _approximate_group(budget: Budget, delta: Fraction, size: int) -> dict[str, Any]:
