@@ -18,7 +18,7 @@ from stirred.ledger.accountant import Part, Tally, carried, tally
 from stirred.ledger.amount import Amount, total, units_of
 from stirred.ledger.events import Group, Opened, Spent, guarantee
 from stirred.ledger.refusals import NotOpen, OverBudget, wrong
-from stirred.spec.composition import compose
+from stirred.spec.joint import jointly
 from stirred.spec.specification import Flavor, Specification
 
 
@@ -238,7 +238,7 @@ class Account:
             if period is not None and spend.period != period:
                 continue
             groups.setdefault(spend.specification.input_premetric.unit, []).append(spend.specification)
-        return {unit: self._marked(compose(*parts, order="adaptive")) for unit, parts in groups.items()}
+        return {unit: self._marked(jointly(*parts)) for unit, parts in groups.items()}
 
     def recomputed(self) -> Amount:
         """The total composed from all parts at once, not one by one."""

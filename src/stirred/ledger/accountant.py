@@ -104,8 +104,7 @@ def carried(
     """
     try:
         factor, because = (None, "") if group is None else (Fraction(group.factor), group.because)
-        restated = restate(specification, ceiling, factor=factor, because=because)
-        part = Part(_composed([restated], ceiling), sample)
+        part = Part(restate(specification, ceiling, factor=factor, because=because), sample)
     except StirredError as error:
         raise IncomparableFlavor(
             f"this release cannot be charged to the data set: {error.problem}",

@@ -7,12 +7,11 @@ Guarantee
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Literal
 
+from stirred.interchange import csv_text
 from stirred.ledger.canonical import canonical
 from stirred.ledger.chain import Entry
 from stirred.ledger.events import guarantee, write
@@ -47,18 +46,16 @@ def export(entries: Sequence[Entry], form: Format) -> str:
 
 
 def _csv(entries: Sequence[Entry]) -> str:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(_COLUMNS)
+    rows: list[tuple[object, ...]] = [_COLUMNS]
     for entry in entries:
         record = write(entry.event)
         kind, dataset, plan = record.pop("kind"), record.pop("dataset", ""), record.pop("plan", "")
         given = record.pop("specification", None) or record.pop("ceiling", None)
         shown = "" if given is None else str(guarantee(given))
-        table.writerow(
+        rows.append(
             (
                 *(entry.sequence, entry.at, entry.name, entry.role, kind),
                 *(dataset, shown, plan, canonical(record), entry.row().hash),
             )
         )
-    return text.getvalue()
+    return csv_text(rows)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from stirred import __version__
+from stirred.interchange import write_csv
 from stirred.ledger import Ledger, Spend, Statement
 from stirred.ledger.amount import Amount
+from stirred.places import inside, slug
 from stirred.release.audit import AuditRecord
 from stirred.release.checklist import Passage
 from stirred.release.job import Facts, Published
@@ -147,5 +149,5 @@ def write_internal(
     if audit is not None:
         (folder / "audit-internal.json").write_text(audit.to_json(), encoding="utf-8")
     for name, frame in internal.accuracy.items():
-        frame.write_csv(folder / f"accuracy-{name}.csv")
+        write_csv(frame, inside(folder, f"accuracy-{slug(name)}.csv"))
     (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.errors import InputError
+from stirred.places import make_ordinary, make_private, neighbour, private_folder, unwritable
 from stirred.release.manifest import Manifest
 
 PUBLIC, INTERNAL = "public", "internal"
@@ -38,7 +39,7 @@ def place_of(output: Path) -> Path:
 
 def part_of(output: Path, spend: int, attempt: int) -> Path:
     """The temporary neighbour of an attempt."""
-    return output.with_name(f".{output.name}.{spend}-{attempt}.part")
+    return neighbour(output, f"{spend}-{attempt}")
 
 
 @contextmanager
@@ -48,12 +49,10 @@ def working_folder(part: Path) -> Iterator[Work]:
     try:
         if part.exists():
             shutil.rmtree(part)
-        part.parent.mkdir(parents=True, exist_ok=True)
-        part.mkdir(mode=0o700)
-        (part / INTERNAL).mkdir(mode=0o700)
+        private_folder(private_folder(part) / INTERNAL)
         yield work
     except OSError as error:
-        raise unwritable(error) from None
+        raise unwritten(error) from None
     finally:
         if not work.finished:
             shutil.rmtree(part, ignore_errors=True)
@@ -73,12 +72,9 @@ def settle(folder: Path) -> None:
 
     After a power cut the ledger must not know more than the disk.
     """
-    mask = os.umask(0)
-    os.umask(mask)
-    folder.chmod(0o777 & ~mask)
+    make_private(folder / INTERNAL)
+    make_ordinary(folder)
     for path in (*folder.rglob("*"), folder):
-        if path != folder and path.relative_to(folder).parts[0] == INTERNAL:
-            path.chmod(0o700 if path.is_dir() else 0o600)
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -86,21 +82,6 @@ def settle(folder: Path) -> None:
             os.close(handle)
 
 
-def unwritable(error: OSError) -> InputError:
+def unwritten(error: OSError) -> InputError:
     """What an operating system's refusal to write means here."""
-    return InputError(
-        f"the release could not be written ({error.strerror or 'input or output failed'})",
-        field="output",
-        expected="a folder with room and permission to write",
-        hint="What was spent stays spent; run the same plan again to resume.",
-    )
-
-
-def exists(output: Path) -> InputError:
-    """The refusal of a folder that is there."""
-    return InputError(
-        f"the folder {output.name} exists already",
-        field="output",
-        expected="a folder that does not exist yet",
-        hint="Choose another name; nothing is overwritten.",
-    )
+    return unwritable(error, "the release", "What was spent stays spent; run the same plan again to resume.")

@@ -12,7 +12,6 @@ Assumes
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +20,7 @@ from pathlib import Path
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import Ledger, Spend
 from stirred.noise import RandomSource, Source
+from stirred.places import neighbour, require_new, require_room
 from stirred.release.audit import AuditRecord, claim_of, require_claim
 from stirred.release.checklist import Override, Passage, gate
 from stirred.release.documents import record_of, write_documents, write_internal
@@ -29,11 +29,10 @@ from stirred.release.folder import (
     PUBLIC,
     Work,
     appear,
-    exists,
     part_of,
     place_of,
     settle,
-    unwritable,
+    unwritten,
     working_folder,
 )
 from stirred.release.job import Facts, Job, Progress, job_of
@@ -86,8 +85,7 @@ def run_release(
             expected="a ledger in which the data set is open",
             hint="Create one and open the data set, or make a test run.",
         )
-    if output.exists():
-        raise exists(output)
+    require_new(output)
     known = None if ledger is None or not source.publishable else known_spend(plan, ledger)
     if ledger is not None and known is not None and known.manifest is not None:
         return _recovered(output, ledger, known)
@@ -98,7 +96,7 @@ def run_release(
     require_claim(plan, specification)
     facts, passage = protected(plan, job, facts, passage, override)
     job.prepare()
-    _require_writable(output)
+    require_room(output, job.room())
     drawing = None
     if ledger is not None and source.publishable:
         drawing = drawing_of(job, output, ledger)
@@ -107,7 +105,7 @@ def run_release(
     _require_clean(plan, specification, audited)
     run = _Run(plan, job, facts, specification, passage, source, ledger, progress, audited)
     if ledger is None or drawing is None:
-        with working_folder(output.with_name(f".{output.name}.test.part")) as work:
+        with working_folder(neighbour(output, "test")) as work:
             manifest = run.written(work.folder, None)
             settle(work.folder)
             work.folder.rename(output)
@@ -186,7 +184,7 @@ def _recovered(output: Path, ledger: Ledger, spend: Spend) -> Made:
     try:
         appear(folder, output, manifest)
     except OSError as error:
-        raise unwritable(error) from None
+        raise unwritten(error) from None
     return Made(output, spend.specification, True, True, manifest)
 
 
@@ -198,15 +196,6 @@ def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: Wor
     except StirredError:
         work.finished = False
         raise
-
-
-def _require_writable(output: Path) -> None:
-    """Refuse, before anything is spent, a place where nothing can be written."""
-    place = next(folder for folder in output.absolute().parents if folder.exists())
-    try:
-        Path(tempfile.mkdtemp(prefix=".stirred-", dir=place)).rmdir()
-    except OSError as error:
-        raise unwritable(error) from None
 
 
 @dataclass(frozen=True)
