@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred.data import ExactTable, Exposure, code_columns
+from stirred.data import Codes, ExactTable, Exposure, code_columns
 from stirred.data.exposure import alone, determined_by_two_tables
 from stirred.spec.invariant import Count
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.data import Codes
     from stirred.swap.prepared import Prepared
     from stirred.swap.records import Records
     from stirred.swap.roles import Roles
@@ -32,24 +31,23 @@ def exposure_of(prepared: Prepared, unit: str, missing: str, imputed: str | None
     frame = _with_persons(records, roles)
     held = (*roles.match, *roles.hold, *((PERSONS,) if PERSONS in frame.columns else ()))
     moved = (*roles.match, *roles.swap)
-    tables = [
-        _table(unit, (*roles.match, *roles.hold), code_columns(frame, held, missing=missing)),
-        _table(unit, moved, code_columns(frame, moved, missing=missing)),
-    ]
-    fixed = 0
+    sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
+    tables = [_table(unit, names, side) for names, side in zip((held, moved), sides, strict=True)]
+    strata, fixed = Codes(prepared.strata.codes, prepared.strata.count), 0
     if prepared.eligible is not None and imputed is not None:
         kept = frame.filter(~prepared.eligible)
         whole = (*held, *roles.swap)
         tables.append(_table(unit, whole, code_columns(kept, whole, missing=missing), imputed))
         fixed, frame = kept.height, frame.filter(prepared.eligible)
-    strata = code_columns(frame, roles.match, missing=missing)
-    sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
+        strata = code_columns(frame, roles.match, missing=missing)
+        sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
     determined = fixed + determined_by_two_tables(strata.values, strata.count, *sides)
     return Exposure(unit, records.households.height, determined, determined, tuple(tables))
 
 
 def _table(unit: str, names: tuple[str, ...], cells: Codes, imputed: str | None = None) -> ExactTable:
     shown = Count(unit=unit, by=tuple(name for name in names if name != PERSONS)).sentence()
+    shown += " and their persons" if PERSONS in names else ""
     return ExactTable(shown if imputed is None else f"{shown}, where {imputed}", alone(cells))
 
 
