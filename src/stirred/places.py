@@ -3,8 +3,8 @@
 Guarantee
     A file named by a slug lies in the folder that it is written to, whatever the name was. Names whose slugs
     would meet, also where the file system ignores case, are told apart by ``slugs`` and found by ``clash``.
-    What ``require_new`` accepts was possible a moment ago: the longest neighbour that a run may write under
-    was made there and removed.
+    What ``require_new`` accepts was possible a moment ago: a folder as long as the longest neighbour that a
+    run may write under was made in the same place, and removed.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def neighbour(output: Path, label: str | int) -> Path:
 def require_new(output: Path, *, room: int = 0) -> None:
     """Refuse, before anything is drawn or paid, an output that exists or cannot be written.
 
-    A link that leads nowhere exists. The longest temporary neighbour that a run may need is made and removed,
-    with the parents that it needs. ``room`` is how many bytes will be written.
+    A link that leads nowhere exists. A folder with the longest temporary name that a run may need is made and
+    removed, with the parents that it needs. ``room`` is how many bytes will be written.
     """
     if os.path.lexists(output):
         raise InputError(
@@ -196,24 +196,24 @@ def unwritable(
     )
 
 
-def _require_possible(probe: Path, within: Path | None = None) -> None:
-    """Make a folder with its parents, and a path inside it, and remove all that was made."""
-    made: list[Path] = []
+def _require_possible(probe: Path, within: Path = Path()) -> None:
+    """Try a folder with its parents, and a path inside it: in a place of its own, which is removed.
+
+    The place lies where the first of them would be made, so that runs that try the same name do not meet.
+    """
+    missing, place = Path(probe.name), probe.parent
+    while not os.path.lexists(place):
+        missing, place = place.name / missing, place.parent
+    own = None
     try:
-        for folder in (*reversed([p for p in probe.parents if not os.path.lexists(p)]), probe):
-            folder.mkdir(mode=PRIVATE_FOLDER)
-            made.append(folder)
-        if within is not None:
-            (probe / within).mkdir(parents=True)
+        own = Path(tempfile.mkdtemp(prefix=".stirred-", dir=place))
+        (own / missing / within).mkdir(parents=True)
     except (OSError, ValueError) as error:
         known = error if isinstance(error, OSError) else OSError()
         raise unwritable(known, hint="Choose another place or a shorter name.") from None
     finally:
-        if made and made[-1] == probe:
-            shutil.rmtree(made.pop(), ignore_errors=True)
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def _largest_file() -> float:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -267,6 +268,12 @@ def test_a_file_that_cannot_be_written_is_refused(kind: str, tmp_path: Path) -> 
 
 def test_parents_that_were_made_to_try_are_removed(tmp_path: Path) -> None:
     require_new(tmp_path / "a" / "b" / "out", room=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_may_try_the_same_name_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: require_new(tmp_path / "a" / "b" / "out"), range(200)))
     assert not list(tmp_path.iterdir())
 
 
