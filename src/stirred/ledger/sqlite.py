@@ -127,7 +127,7 @@ class SqliteStorage(Storage):
             connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        if not self.path.is_file():
+        if not os.path.isfile(self.path):
             raise wrong(
                 f"there is no ledger {self.path.name}",
                 field="path",

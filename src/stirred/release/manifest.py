@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import InputError
+from stirred.documents import parse_json, read_text
+from stirred.errors import InputError, StirredError
 from stirred.ledger import Spend
 from stirred.release.plan import Plan
 
@@ -56,9 +57,9 @@ class Manifest:
     def read(cls, folder: Path) -> Manifest:
         """Read the manifest of a release folder."""
         try:
-            body = json.loads((folder / NAME).read_text(encoding="utf-8"))
+            body = parse_json(read_text(folder / NAME, "manifest"), "manifest")
             files, version = dict(body.pop("files")), body.pop("schema_version")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (StirredError, ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"the folder {folder.name} has no readable manifest",
                 field="folder",
@@ -104,10 +105,10 @@ class Seals:
     def read(cls, folder: Path) -> Seals | None:
         """Read the seals of a folder; nothing where they are missing or damaged."""
         try:
-            body = json.loads((folder / SEALS).read_text(encoding="utf-8"))
+            body = parse_json(read_text(folder / SEALS, "seals"), "seals")
             key = body["key"]
             return cls(dict(body["files"]), key if key is None else bytes.fromhex(key).hex())
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (StirredError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def differences(self, folder: Path, key: bytes | None) -> list[str] | None:
