@@ -342,6 +342,7 @@ def test_compare_of_plans_and_of_folders(released: Released, tmp_path: Path) -> 
     other = tiny_county(tmp_path)
     keys = {
         "first", "second", "overall", "sentence", "blocks", "invariants", "budgets_comparable", "warning",
+        "together", "joint_guarantee",
     }  # fmt: skip
     plans = as_json("compare", released.plan, other)
     assert set(plans) == keys

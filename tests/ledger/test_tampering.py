@@ -16,7 +16,7 @@ from ledger.common import MANIFEST, desk, make, plan, pure
 from ledger.memory import MemoryStorage
 
 from stirred.errors import InputError, NewerSchema
-from stirred.ledger import Head, Ledger, OverBudget, SqliteStorage, TamperedLedger
+from stirred.ledger import Head, Ledger, NotPermitted, OverBudget, SqliteStorage, TamperedLedger
 from stirred.ledger.anchor import HeadFile
 from stirred.ledger.chain import NOTHING, Row, follow
 from stirred.ledger.verification import verify
@@ -215,18 +215,25 @@ def test_a_cut_tail_without_a_head_file_opens_nothing(ledger: Ledger, tmp_path: 
     assert found(book, anchor) == {(7, "cut")}
     assert "events 7 to 9" in book.verify(anchor).findings[0].message
     with pytest.raises(TamperedLedger, match="event 9 is missing"):
-        book.restore_head(anchor)
+        book.renew_head(anchor, by="Ada")
 
 
-def test_a_lost_head_file_is_restored_from_a_head_that_was_kept(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_lost_head_file_is_renewed_from_a_head_that_was_kept_and_an_event_says_so(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     kept = ledger.head()
     with pytest.raises(InputError, match="the head file is there"):
-        ledger.restore_head(kept)
+        ledger.renew_head(kept, by="Ada")
     (tmp_path / "ledger.db.head").unlink()
     book = Ledger.open(tmp_path / "ledger.db")
     with pytest.raises(TamperedLedger):
-        book.restore_head(Head(kept.sequence, "0" * 64))
-    book.restore_head(kept)
+        book.renew_head(Head(kept.sequence, "0" * 64), by="Ada")
+    with pytest.raises(NotPermitted):
+        book.renew_head(kept, by="Ben")
+    assert not (tmp_path / "ledger.db.head").exists()
+    book.renew_head(kept, by="Ada")
+    last = book.events()[-1]
+    assert (last.event.kind, last.name, book.head().sequence) == ("anchored", "Ada", kept.sequence + 1)
     book.spend("a", pure("0.1"), plan(), by="Ben")
     assert book.verify().ok
 

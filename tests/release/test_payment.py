@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -57,7 +58,7 @@ def interrupted(case: Path, mechanism: str, output: Path, ledger: Ledger) -> Pat
             raise PowerCut
 
         patch.setattr(JOBS[mechanism], "publish", publish)
-        patch.setattr("stirred.release.folder.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("stirred.release.folder.shutil", SimpleNamespace(rmtree=lambda *_, **__: None))
         with pytest.raises(PowerCut):
             run_release(case / f"{mechanism}.yaml", output, ledger)
     (name,) = leftovers(output)
@@ -175,7 +176,7 @@ def test_leftovers_that_cannot_be_removed_stop_the_run(
 ) -> None:
     ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
     left = interrupted(case, mechanism, tmp_path / "A", ledger)
-    monkeypatch.setattr("stirred.release.payment.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("stirred.release.payment.shutil", SimpleNamespace(rmtree=lambda *_, **__: None))
     with pytest.raises(Exception, match="cannot be removed"):
         run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger)
     assert left.exists() and not (tmp_path / "A").exists()

@@ -121,7 +121,7 @@ def test_files_by_place_stay_in_their_folder(by: str, tmp_path: Path) -> None:
     values = ["../x", "A", "a", "/", "", "a b"] * 8
     frame = pl.DataFrame({by: values, "h": [i % 3 for i in range(48)]})
     frame.write_parquet(tmp_path / "in.parquet")
-    swap = PermutationSwap(match=(), swap=(by,), hold=("h",), rate="1/2")
+    swap = PermutationSwap(match=(), swap=(by,), hold=("h",), rate="1/2", nesting=())
     done = swap_files(swap, tmp_path / "in.parquet", tmp_path / "out", by=by, random=TestSource(1))
     assert len({name.casefold() for name in done.files}) == 6
     written = [p for p in tmp_path.rglob("*.parquet") if p.name != "in.parquet"]
@@ -136,7 +136,7 @@ def test_names_of_files_by_place_do_not_tell_the_order_of_the_records(tmp_path: 
         places = ["north end", "south end", "east end"] * 9
         frame = pl.DataFrame({"place": places[::-1] if turned else places, "h": [0, 1, 2] * 9})
         frame.write_parquet(tmp_path / "in.parquet")
-        swap = PermutationSwap(match=(), swap=("place",), hold=("h",), rate="1/2")
+        swap = PermutationSwap(match=(), swap=("place",), hold=("h",), rate="1/2", nesting=())
         out = tmp_path / f"out-{turned}"
         done = swap_files(swap, tmp_path / "in.parquet", out, by="place", random=TestSource(1))
         made.append((done.files, [pl.read_parquet(out / f"{n}.parquet")["place"][0] for n in done.files]))
@@ -295,7 +295,8 @@ from stirred.places import require_new
 from stirred.swap import PermutationSwap, swap_files
 
 place = Path(sys.argv[1])
-frame = pl.DataFrame({"c": [i * 7919 % 10007 for i in range(20000)], "h": range(20000)})
+rows = range(20000)
+frame = pl.DataFrame({"c": [i * 7919 % 10007 for i in rows], "h": [i * 31 % 9001 for i in rows]})
 frame.write_parquet(place / "in.parquet")
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 for write in (write_parquet, write_csv):
@@ -304,7 +305,7 @@ for write in (write_parquet, write_csv):
     except OSError as error:
         print(error.strerror)
 (place / "out.file").unlink(missing_ok=True)
-swap = PermutationSwap(match=(), swap=("c",), hold=("h",), rate="1/2")
+swap = PermutationSwap(match=(), swap=("c",), hold=("h",), rate="1/2", nesting=())
 try:
     swap_files(swap, place / "in.parquet", place / "out", random=TestSource(1))
 except InputError as error:

@@ -128,7 +128,7 @@ def artefacts_of(folder: Path) -> dict[str, str]:
 
 def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """The name of the first artefact that two runs do not share byte for byte."""
-    for name in sorted(first.keys() | second.keys()):
+    for name in dict.fromkeys((*first, *second)):
         if name not in first or name not in second or _bytes(first[name]) != _bytes(second[name]):
             return name
     return None

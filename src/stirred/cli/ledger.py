@@ -67,22 +67,28 @@ def verify(
         raise typer.Exit(3)
 
 
-@app.command("restore-head")
+@app.command("renew-head")
 @reported
-def restore_head(
+def renew_head(
     ledger: File,
-    head: Annotated[str, typer.Argument(help="A head kept elsewhere, SEQUENCE:HASH: reports print it.")],
+    head: Annotated[
+        str, typer.Argument(help="The newest head kept elsewhere, SEQUENCE:HASH (reports print it).")
+    ],
+    by: Annotated[str, typer.Option(help="The owner who answers for it; an event says so.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a lost head file again: only a ledger that still has the event of that head is given it."""
     from stirred.ledger import Head, Ledger
 
-    book = Ledger.open(ledger)
-    book.restore_head(Head.parse(head))
+    kept, book = Head.parse(head), Ledger.open(ledger)
+    book.renew_head(kept, by=by)
     if as_json:
-        print_json({"ledger": str(ledger), "head": str(book.head())})
+        print_json({"ledger": str(ledger), "renewed_from": head, "head": str(book.head())})
         return
-    print_text(f"The head file is restored; the ledger ends with {book.head()}.")
+    print_text(
+        f"The head file is there again, and the ledger says so (event {book.head().sequence}). If events "
+        f"after {kept.sequence} were cut before, nobody can tell: compare with every release that was made."
+    )
 
 
 @app.command()

@@ -79,6 +79,6 @@ class HeadFile:
                 f"{self.path.name} is not a head file",
                 field="head",
                 expected="a file written by the ledger",
-                hint="If it was damaged by accident, remove it and restore it from a head that was kept: "
-                "stirred ledger restore-head.",
+                hint="If it was damaged by accident, remove it and renew it from a head that was kept: "
+                "stirred ledger renew-head.",
             ) from None

@@ -19,6 +19,7 @@ from stirred.ledger.chain import Entry, Head
 from stirred.ledger.events import (
     Abandoned,
     Allocated,
+    Anchored,
     Appointed,
     Discarded,
     Event,
@@ -101,6 +102,8 @@ class Books:
         event = entry.event
         if isinstance(event, Founded):
             return replace(self, people={event.owner: ("owner",)}, key=event.key)
+        if isinstance(event, Anchored):
+            return self
         if isinstance(event, Appointed):
             return self._appointed(event)
         if isinstance(event, Opened):

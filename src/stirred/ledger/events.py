@@ -65,6 +65,14 @@ class Founded(Block):
     key: str | None = None
 
 
+class Anchored(Block):
+    """A lost head file was written again, on an owner's word, from this head; what was cut is not known."""
+
+    kind: Literal["anchored"] = "anchored"
+    sequence: int
+    head: str
+
+
 class Appointed(Block):
     """The roles that a person holds from now on; none ends them."""
 
@@ -196,6 +204,7 @@ class Participated(Block):
 
 Event = (
     Founded
+    | Anchored
     | Appointed
     | Opened
     | Spent
@@ -213,7 +222,7 @@ KINDS = tuple(model.model_fields["kind"].default for model in Event.__args__)
 _READER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
 _NAMES = ("dataset", "owner", "person", "analyst", "period", "step", "reason", "because", "name")
-_DIGESTS = ("plan", "manifest", "seed", "key", "tags")
+_DIGESTS = ("plan", "manifest", "seed", "key", "tags", "head")
 
 
 def write(event: Event) -> Record:

@@ -25,6 +25,7 @@ from stirred.ledger.chain import NOTHING, Entry, Head, follow
 from stirred.ledger.events import (
     Abandoned,
     Allocated,
+    Anchored,
     Appointed,
     Discarded,
     Event,
@@ -108,25 +109,34 @@ class Ledger(LedgerReader):
             pass
         return cls(storage, anchor=HeadFile(_beside(place, "head")), key=KeyFile(_beside(place, "key")))
 
-    def restore_head(self, head: Head) -> None:
-        """Write a lost head file again, from a head that was kept elsewhere (a report prints one).
+    def renew_head(self, head: Head, *, by: str) -> None:
+        """Write a lost head file again, from the newest head that was kept elsewhere. Owners do.
 
         Guarantee
-            Only a ledger that has the event of that head, unchanged, is given the file.
+            Only a ledger that has the event of that head, unchanged, is given the file, and an event says
+            for ever that it was. What may have been cut behind that event is not known: a report prints
+            the head of its day, and the newest one is the one to use.
         """
         if self._anchor is None or self._anchor.read() is not None:
             raise wrong(
                 "the head file is there",
                 field="head",
                 expected="a ledger whose head file is lost",
-                hint="Nothing needs to be restored.",
+                hint="Nothing needs to be renewed.",
             )
         with self._storage.reading() as transaction:
-            found = {entry.sequence: entry.row().hash for entry in follow(transaction.rows())}
+            entries = list(follow(transaction.rows()))
+        found = {entry.sequence: entry.row().hash for entry in entries}
         if found.get(head.sequence) != head.hash:
             raise replaced(head, "the head that was given knows it")
+        books = Books()
+        for entry in entries:
+            books = books.after(entry)
+        event = Anchored(sequence=head.sequence, head=head.hash)
+        books.role(event, by)
         self._anchor.begin()
         self._anchor.write(head)
+        self._record(event, by)
 
     def found(self, owner: str, key: Key | None = None) -> None:
         """The first event of a new storage."""

@@ -190,8 +190,8 @@ def _headless(anchor: HeadFile) -> TamperedLedger:
         f"the head file {anchor.path.name} is missing",
         field="head",
         expected="the head file that lies beside the ledger: without it a cut end would not be noticed",
-        hint="Put it back, or restore it from a head that a report prints: "
-        "stirred ledger restore-head LEDGER SEQUENCE:HASH.",
+        hint="Put it back, or renew it from the newest head that a report prints: "
+        "stirred ledger renew-head LEDGER SEQUENCE:HASH --by OWNER.",
     )
 
 

@@ -15,6 +15,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 MAY: dict[str, tuple[Role, ...]] = {
     "founded": ("owner",),
+    "anchored": ("owner",),
     "appointed": ("owner",),
     "opened": ("owner",),
     "overridden": ("owner",),
@@ -31,6 +32,7 @@ MAY: dict[str, tuple[Role, ...]] = {
 
 _ACTS = {
     "founded": "found a ledger",
+    "anchored": "renew the head file",
     "appointed": "appoint people",
     "opened": "open a data set",
     "overridden": "override a step of the checklist",

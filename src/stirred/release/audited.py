@@ -8,7 +8,8 @@ from stirred.errors import InputError
 from stirred.interchange import write_atomically
 from stirred.noise import Source
 from stirred.release.audit import DRAWS, AuditRecord, audit_plan
-from stirred.release.manifest import ADDED, Manifest
+from stirred.release.folder import INTERNAL, PUBLIC
+from stirred.release.manifest import ADDED, Manifest, Seals
 from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
 
@@ -28,8 +29,9 @@ def audit_release(
             expected="the folder of a release of this very plan",
             hint="Name the plan as it was when the release was made.",
         )
-    place = "public" if manifest.facts.get("publishable") else "internal"
-    changed = manifest.differences(folder)
+    place = PUBLIC if manifest.facts.get("publishable") else INTERNAL
+    seals = None if place == PUBLIC else Seals.read(folder)
+    changed = manifest.differences(folder) + ((seals and seals.differences(folder, None)) or [])
     if changed:
         raise InputError(
             f"the release is not as it was made: {changed[0]}",

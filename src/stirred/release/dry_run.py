@@ -68,7 +68,7 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
     specification, facts = job.specification(), job.facts()
     require_claim(plan, specification)
     exposures = job.exposures()
-    refusal = exposures.refusal(most_determined(plan))
+    refusal = exposures.refusal(most_determined(plan)) or _unpresentable(job)
     cost = None if ledger is None else _preview(plan, job, specification, ledger)
     return DryRun(
         plan=plan,
@@ -80,6 +80,14 @@ def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
         open_steps=tuple(step.name for step in plan.checklist.blocking()),
         warnings=(*facts.warnings, *_warnings(plan, specification, cost)),
     )
+
+
+def _unpresentable(job: Job) -> StirredError | None:
+    try:
+        job.require_presentable()
+    except StirredError as refusal:
+        return refusal
+    return None
 
 
 def _preview(plan: Plan, job: Job, specification: Specification, ledger: Ledger) -> Preview:

@@ -94,6 +94,9 @@ class Job(Protocol):
     def exposures(self) -> Exposures:
         """What the exact statistics determine and expose; from the declared invariants alone."""
 
+    def require_presentable(self) -> None:
+        """Refuse what must not leave, whatever the guarantee: identifiers, places that would be torn."""
+
     def prepare(self) -> None:
         """Read and check the records, so that bad ones are refused before anything is spent."""
 

@@ -96,6 +96,7 @@ def run_release(
     require_claim(plan, specification)
     facts, passage = protected(plan, job, facts, passage, override)
     job.prepare()
+    job.require_presentable()
     require_room(output, job.room())
     drawing = None
     if ledger is not None and source.publishable:

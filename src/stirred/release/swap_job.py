@@ -162,9 +162,13 @@ class SwapJob:
         text = f"in a large stratum each record changes places with probability {moved:.3g}"
         return Expected(table, text)
 
-    def prepare(self) -> None:
-        """Read the records and form the strata; refuse identifiers, and places that look nested."""
+    def require_presentable(self) -> None:
+        """Refuse identifiers, and places that look nested where nobody said so."""
         require_presentable(self.mechanism, self.mechanism.prepare(self._records))
+
+    def prepare(self) -> None:
+        """Read the records and form the strata."""
+        self.mechanism.prepare(self._records)
 
     def room(self) -> int:
         """The records, and each table at most once more."""
