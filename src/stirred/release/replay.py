@@ -69,8 +69,8 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
             drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
             place = Path(tempfile.mkdtemp(dir=folder))
             shutil.copytree(kept, place / "out" / PUBLIC)
-            export = _published(plan, own, drawn, place)
-            return artefacts_of(place / "out") | {"the ledger's export": export}
+            beside = _published(plan, own, drawn, place)
+            return artefacts_of(place / "out" / PUBLIC) | beside
 
         return replay_audit(
             run, data, changed[0], claim, source,
@@ -78,8 +78,8 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
         )  # fmt: skip
 
 
-def _published(plan: Plan, job: Job, drawn: Any, place: Path) -> str:
-    """Everything public that a release writes from the draw, with its manifest; returns the ledger's export.
+def _published(plan: Plan, job: Job, drawn: Any, place: Path) -> dict[str, str]:
+    """Write what a release publishes from the draw; returns its manifest and the ledger's export.
 
     Clock and key of the ledger stand still, so that whatever differs is a function of the data.
     """
@@ -93,9 +93,8 @@ def _published(plan: Plan, job: Job, drawn: Any, place: Path) -> str:
     record = record_of(plan, job.facts(), specification, Passage(), published, ledger, spend)
     write_documents(record, folder / PUBLIC)
     manifest = manifest_of(plan, folder, spend, publishable=True)
-    (folder / NAME).write_text(manifest.text(), encoding="utf-8")
     ledger.finish(spend, manifest.digest, by=plan.curator)
-    return ledger.export("json") + ledger.export("csv")
+    return {NAME: manifest.text(), "the ledger's export": ledger.export("json") + ledger.export("csv")}
 
 
 def _standing_ledger(path: Path, plan: Plan, specification: Specification) -> Ledger:
