@@ -76,7 +76,7 @@ def run_release(
     ``pay_again`` gives up an interrupted run that was paid for in another folder, or on other data.
     """
     plan = Plan.load(path)
-    output = place_of(output)
+    named, output = output, place_of(output)
     source = RandomSource() if random is None else random
     if source.publishable and ledger is None:
         raise Refusal(
@@ -88,7 +88,7 @@ def run_release(
     require_new(output)
     known = None if ledger is None or not source.publishable else known_spend(plan, ledger)
     if ledger is not None and known is not None and known.manifest is not None:
-        return _recovered(output, ledger, known)
+        return _recovered(output, named, ledger, known)
     job = job_of(plan, path.parent)
     passage = gate(plan.checklist, override)
     specification, facts = job.specification(), job.facts()
@@ -110,11 +110,11 @@ def run_release(
             manifest = run.written(work.folder, None)
             settle(work.folder)
             work.folder.rename(output)
-        return Made(output, specification, False, False, manifest)
+        return Made(named, specification, False, False, manifest)
     # Auditing takes time: another process may have released the plan meanwhile.
     known = known_spend(plan, ledger)
     if known is not None and known.manifest is not None:
-        return _recovered(output, ledger, known)
+        return _recovered(output, named, ledger, known)
     spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
     with working_folder(part_of(output, spend.sequence, spend.attempt)) as work:
         manifest = run.written(work.folder, spend)
@@ -123,7 +123,7 @@ def run_release(
         appear(work.folder, output, manifest)
     # A run that was overtaken may have written on after its leftovers were destroyed.
     remove_parts(output, spend, spend.attempt - 1)
-    return Made(output, specification, True, spend.attempt > 1, manifest)
+    return Made(named, specification, True, spend.attempt > 1, manifest)
 
 
 def _require_consistent(plan: Plan, specification: Specification) -> None:
@@ -161,7 +161,7 @@ def _require_clean(plan: Plan, specification: Specification, audit: AuditRecord 
         )
 
 
-def _recovered(output: Path, ledger: Ledger, spend: Spend) -> Made:
+def _recovered(output: Path, named: Path, ledger: Ledger, spend: Spend) -> Made:
     """A run that was killed between its last entry in the ledger and the appearance of the folder."""
     folder = part_of(output, spend.sequence, spend.attempt)
     if not folder.is_dir():
@@ -186,7 +186,7 @@ def _recovered(output: Path, ledger: Ledger, spend: Spend) -> Made:
         appear(folder, output, manifest)
     except OSError as error:
         raise unwritten(error) from None
-    return Made(output, spend.specification, True, True, manifest)
+    return Made(named, spend.specification, True, True, manifest)
 
 
 def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: Work) -> None:
