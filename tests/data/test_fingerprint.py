@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections import Counter
-from datetime import date
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,19 @@ def canonical(value: Any) -> Any:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return str(value)
-    return int(value) if isinstance(value, int) else int(number) if number == int(number) else repr(number)
+    text = str(value)
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?\d+\.\d+", text):
+        text = text.rstrip("0").rstrip(".")
+        return int(text) if "." not in text else text
+    return text
 
 
-cells = st.one_of(st.none(), st.sampled_from(["", "a", "b", "01", "1", "1.0", "1.50", "1.5", "-2", "x y"]))
+cells = st.one_of(
+    st.none(),
+    st.sampled_from(["", "a", "b", "01", "1", "1.0", "1.50", "1.5", "-2", "x y", "1e2", "100", "++1"]),
+)
 tables = st.lists(st.tuples(cells, cells), max_size=4)
 
 
@@ -114,3 +120,32 @@ def test_an_empty_table_and_a_nested_column_have_one() -> None:
     assert fingerprint(nested, KEY) == fingerprint(nested.reverse(), KEY)
     text = pl.read_csv(io.StringIO("a\n1e3\n2.50\n"))
     assert fingerprint(text, KEY) == fingerprint(pl.DataFrame({"a": ["1000", "2.5"]}), KEY)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("12E3", "12000"), ("07E1", "70"), ("00E12", "0"), ("++5", "5"), ("1e400", "2e400"),
+        ("123456789012345678.1", "123456789012345678.2"), ("9007199254740993.0", "9007199254740992.0"),
+        ("1.00000000000000000001", "1"),
+    ],
+)  # fmt: skip
+def test_codes_that_look_like_numbers_are_told_apart(first: str, second: str) -> None:
+    """Read as floats they met: 12E3 is a code, and not twelve thousand."""
+    tables = [pl.DataFrame({"code": [code, "x"]}) for code in (first, second)]
+    assert fingerprint(tables[0], KEY) != fingerprint(tables[1], KEY)
+
+
+def test_floats_dates_and_times_are_what_their_copy_in_csv_is(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "small": pl.Series([0.1, 2.5, None], dtype=pl.Float32),
+            "large": [1e300, 0.1 + 0.2, 5.0],
+            "when": [datetime(2020, 1, 2, 3, 4, 5, 600), datetime(2021, 1, 1), None],
+            "at": [time(1, 2, 3), time(4, 5, 6, 7), None],
+        }
+    )
+    for unit in ("ms", "us", "ns"):
+        made = frame.with_columns(pl.col("when").cast(pl.Datetime(unit)))  # type: ignore[arg-type]
+        made.write_csv(tmp_path / "copy.csv")
+        assert fingerprint(pl.read_csv(tmp_path / "copy.csv"), KEY) == fingerprint(made, KEY)

@@ -148,7 +148,7 @@ def test_without_its_key_a_ledger_seals_nothing_and_says_what_it_could_not_check
         ledger.spend("a", pure("0.1"), plan(), by="Ben", drawing=HERE)
     seen = ledger.verify()
     assert seen.ok
-    assert any("key was not at hand" in note for note in seen.notes)
+    assert any("sealed was not checked" in note for note in seen.notes)
 
 
 def test_keys_for_different_purposes_are_different(ledger: Ledger) -> None:

@@ -276,3 +276,20 @@ def test_rule_5_on_random_pairs_of_specifications() -> None:
 def test_rule_5_on_two_thousand_random_pairs_of_specifications() -> None:
     for seed in range(200, 2200):
         check_the_rule(seed, (0, 1, 2, 3))
+
+
+@pytest.mark.parametrize("sizes", [(2,), (4,), (1, 2, 3)])
+def test_nesting_says_nothing_on_a_listed_domain_however_large(sizes: tuple[int, ...]) -> None:
+    """A listed domain has records that break the nesting: two budgets of one flavor are never equivalent."""
+    schema = Schema.of(block=("a1", "a2", "b1"), county=("a", "b"), nesting=[("block", "county")])
+    one, five = (
+        Specification(
+            domain=Domain.datasets(schema, sizes),
+            multiverse=from_invariants(Count(unit="person", by=("block",))),
+            input_premetric=HammingUnordered(unit="person"),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(epsilon),
+        )
+        for epsilon in (1, 5)
+    )
+    assert str(compare(one, five).overall) == "stronger"

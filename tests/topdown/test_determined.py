@@ -176,3 +176,45 @@ def test_two_data_sets_of_one_universe_have_the_same_numbers(by: tuple[str, ...]
     mechanism = village([count(*by)])
     first, second = (exposures_of(mechanism, mechanism.prepare(persons(rows))[1]) for rows in (X, Y))
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("levels", "sets", "records"),
+    [
+        ("1237", ("7", "13", "23", "12"), "73"),
+        ("12347", ("7", "134", "234", "12"), "7777744433"),
+        ("123456", ("13", "46", "23", "56", "12", "45"), "1346"),
+    ],
+)
+def test_a_family_that_is_not_decided_is_not_called_decided_vacuous_or_small(
+    levels: str, sets: tuple[str, ...], records: str
+) -> None:
+    """The bound was cut at the size of the smallest table, which is itself a bound there: too low."""
+    schema = Schema.of(a=levels)
+    spine = Spine.from_columns(pl.DataFrame({"root": ["r"], "block": ["x"]}), ["root", "block"])
+    queries, shares = {"total": "1/2", "detailed": "1/2"}, {"root": "1/2", "block": "1/2"}
+    budget = Allocation.of(Cells(schema), 1, shares, queries)
+    declared = [
+        {
+            "kind": "invariant",
+            "count": {"unit": "person", "by": ["block"], "where": [{"attribute": "a", "levels": list(part)}]},
+        }
+        for part in sets
+    ]
+    mechanism = TopDown(spine, [Universe("person", schema, budget)], declared)
+    frame = pl.DataFrame({"block": ["x"] * len(records), "a": list(records)})
+    found = exposures_of(mechanism, mechanism.invariants(mechanism.counts({"person": frame}))).units[0]
+    values = [sum(record in part for record in records) for part in sets]
+    universe = [
+        table
+        for table in itertools.product(range(len(records) + 1), repeat=len(levels))
+        if [sum(table[levels.index(level)] for level in part) for part in sets] == values
+    ]
+    truth = sum(map(min, zip(*universe, strict=True)))
+    assert found.determined <= truth
+    assert found.at_most is None or truth <= found.at_most
+    assert found.records <= min(map(sum, universe))
+    assert not found.decided or found.determined == truth
+    assert not found.vacuous and not found.sized
+    assert found.determined_share >= truth / min(map(sum, universe))
+    assert "at least" in found.sentence()

@@ -49,14 +49,17 @@ class Exposure:
     """What the invariants of one unit determine and expose.
 
     ``determined`` is exact where ``decided``. Where it is not, the true number is at least this and at most
-    ``at_most``; a gate counts the latter.
+    ``at_most``, if any bound is known; a gate counts the latter, and everything where there is none. Where
+    the universe is not ``sized``, its smallest data set has at least so many ``records``: shares are then
+    too large rather than too small.
     """
 
     unit: str
     records: int
     determined: int
-    at_most: int
+    at_most: int | None
     tables: tuple[ExactTable, ...] = ()
+    sized: bool = True
 
     @property
     def decided(self) -> bool:
@@ -71,7 +74,7 @@ class Exposure:
     @property
     def determined_share(self) -> Fraction:
         """The share of determined records; its upper bound where it is not decided."""
-        return self._share(self.at_most)
+        return Fraction(1) if self.at_most is None else self._share(self.at_most)
 
     @property
     def exposed_share(self) -> Fraction:
@@ -81,7 +84,7 @@ class Exposure:
     @property
     def vacuous(self) -> bool:
         """Whether the invariants determine every record."""
-        return self.records > 0 and self.determined == self.records
+        return self.sized and self.records > 0 and self.determined == self.records
 
     def _share(self, number: int) -> Fraction:
         return min(Fraction(1), Fraction(number, self.records)) if self.records else Fraction(0)
@@ -91,14 +94,16 @@ class Exposure:
         kind = plural(self.unit)
         if not self.tables:
             return f"No statistic of {kind} is published exactly, so none of them is determined or exposed."
-        of = f"of {self.records:,} {kind}"
+        of = f"of {'' if self.sized else 'at least '}{self.records:,} {kind}"
         found = f"{self.determined:,} {of} ({percent(self.determined_share)})"
-        if not self.decided:
+        if self.at_most is None:
+            found = f"at least {self.determined:,} {of}; how many in all was not decided"
+        elif not self.decided:
             found = (
                 f"at least {self.determined:,} and at most {self.at_most:,} {of} (at most "
                 f"{percent(self.determined_share)})"
             )
-        bare = ": no budget protects these" if self.at_most else ""
+        bare = "" if self.at_most == 0 else ": no budget protects these"
         return (
             f"The exact statistics alone determine {found}{bare}. "
             f"{self.exposed:,} {of} ({percent(self.exposed_share)}) are alone in a cell of an exact table."
@@ -115,6 +120,7 @@ class Exposure:
             "exposed": self.exposed,
             "exposed_share": str(self.exposed_share),
             "decided": self.decided,
+            "sized": self.sized,
             "exact_tables": [{"table": table.name, "alone": table.alone} for table in self.tables],
         }
 

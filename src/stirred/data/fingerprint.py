@@ -2,9 +2,10 @@
 
 Guarantee
     Tables with the same columns and the same records, in any order of rows and columns, have the same
-    fingerprint; so have a table and its copy in CSV, Parquet or another type (01 and 1, 1 and 1.0, an empty
-    text and a missing value are read alike). Tables that differ have different ones, but for a chance of
-    about 2^-100, whoever made them, as long as they do not know the key.
+    fingerprint; so have a table and its copy in CSV or Parquet. To that end 01, +1, 1 and 1.0 are one value,
+    1.50 and 1.5, and an empty text and a missing value; nothing else is. Tables that differ otherwise have
+    different fingerprints, but for a chance of about 2^-100, as long as whoever made them does not know
+    the key.
 Assumes
     The key is secret and the fingerprint stays inside: it is a function of the truth. It is for the ledger,
     which recognises data by it, and for nothing that is published.
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 22
 LANES = 2
-DECIMAL = r"^[+-]?(\d+\.\d*|\.\d+|\d+[eE])([eE]?[+-]?\d{1,3})?$"
+WHOLE = r"^[+-]?\d+$"
+DECIMAL = r"^[+-]?\d+\.\d+$"
 
 
 def fingerprint(frame: pl.DataFrame, key: bytes) -> str:
@@ -66,7 +68,8 @@ def _values(column: pl.Series, key: bytes) -> list[NDArray[np.uint64]]:
     if numbers is not None and numbers.null_count() == 0:
         return [numbers.to_numpy().view(np.uint64)] * LANES
     text = _canonical(_as_text(column)).fill_null("")
-    numbers = text.str.strip_prefix("+").cast(pl.Int64, strict=False)
+    whole = text.str.contains(WHOLE)
+    numbers = text.zip_with(whole, pl.Series([None], dtype=pl.String)).cast(pl.Int64, strict=False)
     words = numbers.fill_null(0).to_numpy().view(np.uint64)
     lanes = [words.copy() for _ in range(LANES)]
     other = np.flatnonzero(numbers.is_null().to_numpy())
@@ -78,30 +81,34 @@ def _values(column: pl.Series, key: bytes) -> list[NDArray[np.uint64]]:
 
 
 def _as_text(column: pl.Series) -> pl.Series:
+    """Every cell as the CSV writer writes it."""
     import polars as pl
 
     kind = column.dtype
     if kind == pl.String:
         return column
-    if kind == pl.Datetime:
-        return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.f")
+    if isinstance(kind, pl.Datetime):
+        digits = {"ms": 3, "us": 6, "ns": 9}[kind.time_unit]
+        return column.dt.replace_time_zone(None).dt.strftime(f"%Y-%m-%dT%H:%M:%S%.{digits}f")
+    if kind == pl.Time:
+        return column.dt.strftime("%H:%M:%S%.9f")
     if kind.is_nested() or kind in (pl.Binary, pl.Object):
         return pl.Series(column.name, [None if v is None else repr(v) for v in column.to_list()], pl.String)
-    return column.cast(pl.Float64).cast(pl.String) if kind.is_float() else column.cast(pl.String)
+    return column.cast(pl.String)
 
 
 def _canonical(text: pl.Series) -> pl.Series:
-    """Decimals in one form, so that 1.50 and 1.5 are one, and 2.0 is the whole number 2."""
+    """Decimals without zeros at their end, so that 1.50 and 1.5 are one, and 2.0 is the whole number 2."""
     import polars as pl
 
     decimal = text.str.contains(DECIMAL)
     if not decimal.any():
         return text
-    numbers = text.cast(pl.Float64, strict=False)
-    whole = numbers.is_finite() & (numbers == numbers.round()) & (numbers.abs() < 2**53)
-    short = numbers.cast(pl.Int64, strict=False).cast(pl.String)
-    form = pl.when(whole).then(short).otherwise(numbers.cast(pl.String))
-    return pl.select(pl.when(decimal).then(form).otherwise(text)).to_series()
+    return (
+        text.to_frame("t")
+        .select(pl.when(decimal).then(pl.col("t").str.replace(r"\.?0*$", "")).otherwise(pl.col("t")))
+        .to_series()
+    )
 
 
 def _hashed(texts: pl.Series, key: bytes, lane: int) -> NDArray[np.uint64]:

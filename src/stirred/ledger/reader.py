@@ -163,7 +163,7 @@ class LedgerReader:
         try:
             return self._secret(), ()
         except StirredError:
-            return None, ("the key was not at hand: what is sealed with it was not checked",)
+            return None, ("what is sealed was not checked: the key is not at hand, or the chain is broken",)
 
     def _secret(self) -> Key:
         fingerprint = self._read().key

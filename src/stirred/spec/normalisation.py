@@ -122,11 +122,14 @@ def binds_nothing(specification: Specification) -> bool:
         return True
     if domain.record_schema is None or domain.structure != "multiset":
         return False
+    # A listed domain has records that break the declared nesting: there it implies nothing.
+    listed = domain.is_finite
+    schema = domain.record_schema.model_copy(update={"nesting": ()}) if listed else domain.record_schema
     complete = Count(unit=premetric.unit, by=domain.record_schema.names)
     unordered = isinstance(premetric, HammingUnordered | SymmetricDifference) or (
         isinstance(premetric, Neighbours) and premetric.relation in {"replace", "add-remove"}
     )
-    return unordered and implied_by(complete, known, domain.record_schema)
+    return unordered and implied_by(complete, known, schema)
 
 
 def _compares_no_listed_pair(specification: Specification) -> bool:

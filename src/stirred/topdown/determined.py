@@ -60,11 +60,15 @@ class Family:
 
 @dataclass(frozen=True)
 class Determined:
-    """How many records are determined, from below and from above, and how many there are at least."""
+    """How many records are determined, from below and from above, and how many there are at least.
+
+    ``sized`` says that there is a table with no more records than that.
+    """
 
     records: int
     least: int
     most: int
+    sized: bool = True
 
 
 def determined(spine: Spine, possible: NDArray[np.bool_], families: Sequence[Family]) -> Determined:
@@ -337,7 +341,7 @@ def _bounded(problem: _Problem) -> Determined:
     known = [int(f.lower[:, np.unique(f.groups[f.groups >= 0])].sum()) for f in problem.families]
     records, alone = max(below.records, *known), np.flatnonzero(problem.cells == 1)
     if alone.size > LARGEST:
-        return Determined(records, below.least, UNBOUNDED)
+        return Determined(records, below.least, UNBOUNDED, sized=False)
     most = 0
     for atom in alone:
         around = np.flatnonzero(problem.signature[:, atom] >= 0)
@@ -351,4 +355,4 @@ def _bounded(problem: _Problem) -> Determined:
             for f in around
         ]
         most += int(np.min(bounds, axis=0)[problem.single(finest)].sum())
-    return Determined(records, below.least, max(below.least, most))
+    return Determined(records, below.least, max(below.least, most), sized=False)

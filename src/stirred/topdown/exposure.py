@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stirred.data import ExactTable, Exposure, Exposures
+from stirred.topdown.bounds import UNBOUNDED
 from stirred.topdown.constraint import Invariant
 from stirred.topdown.determined import Family, determined
 from stirred.topdown.invariants import Values, value_key
@@ -37,6 +38,13 @@ def _exposure(mechanism: TopDown, unit: str, bounds: Bounds, invariants: Values)
         for level, lower in limits.lower.items()
     ]
     found = determined(mechanism.spine, ~bounds.zero, families)
+    # No more records are determined than the smallest table has; but its size must be known.
+    most = min(found.most, max(found.records, found.least)) if found.sized else found.most
     return Exposure(
-        unit, found.records, found.least, min(found.most, max(found.records, found.least)), tables
+        unit,
+        found.records,
+        found.least,
+        None if most >= UNBOUNDED else most,
+        tables,
+        sized=found.sized,
     )

@@ -71,7 +71,7 @@ from stirred.topdown.measurement import Design, Measurements, measure
 
 ONE_RECORD = (
     "one {first} record belongs to one {other} record, whose membership is fixed: changing one {first} "
-    "changes at most one {other}"
+    "changes at most one {other}; a change of a {other} alone, or of who lives where, is not covered"
 )
 INSECURE = "the measurements were made with a test seed or in unknown ways"
 Progress = Callable[[str, int, int], None]
