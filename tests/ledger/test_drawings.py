@@ -11,6 +11,7 @@ from ledger.common import MANIFEST, make, plan, pure
 
 from stirred.errors import InputError
 from stirred.ledger import Drawing, Elsewhere, Ledger, NotOpen, NotPermitted, SameData, TamperedLedger
+from stirred.ledger.seal import SECOND_CEILING
 
 HERE = Drawing("/office/out", {"households": "a" * 64, "persons": "b" * 64})
 THERE = Drawing("/office/other", HERE.data)
@@ -38,7 +39,7 @@ def test_a_release_is_resumed_in_its_place_and_on_its_data_alone(ledger: Ledger)
 def test_an_abandoned_release_stays_spent_and_cannot_finish(ledger: Ledger) -> None:
     spend = ledger.spend("a", pure("0.1"), plan(1), by="Ben", drawing=HERE, once=True)
     with pytest.raises(InputError, match="no such attempt"):
-        ledger.discard(spend, 1, by="Ben")
+        ledger.discard(spend, 2, by="Ben")
     gone = ledger.abandon(spend, by="Ben")
     assert gone.status == "abandoned"
     for act in (
@@ -57,13 +58,18 @@ def test_an_abandoned_release_stays_spent_and_cannot_finish(ledger: Ledger) -> N
     assert ledger.verify().ok
 
 
-def test_what_was_resumed_can_be_discarded_and_what_may_appear_cannot(ledger: Ledger) -> None:
-    spend = ledger.spend("a", pure("0.1"), plan(1), by="Ben", drawing=HERE)
-    again = ledger.resume("a", plan(1), by="Ben", drawing=HERE)
+def test_what_was_discarded_cannot_finish_and_what_has_appeared_cannot_be_discarded(ledger: Ledger) -> None:
+    spend = ledger.begin(ledger.spend("a", pure("0.1"), plan(1), by="Ben", drawing=HERE), by="Ben")
+    assert (spend.begun, ledger.discard(spend, 1, by="Ben").discarded) == (1, 1)
+    with pytest.raises(NotOpen, match="destroyed"):
+        ledger.finish(spend, MANIFEST, by="Ben")
+    again = ledger.begin(ledger.resume("a", plan(1), by="Ben", drawing=HERE), by="Ben")
+    with pytest.raises(NotOpen):
+        ledger.begin(spend, by="Ben")
+    assert ledger.finish(again, MANIFEST, by="Ben").status == "finished"
     with pytest.raises(InputError, match="no such attempt"):
         ledger.discard(again, 2, by="Ben")
-    assert ledger.discard(spend, 1, by="Ben").discarded == 1
-    assert ledger.finish(again, MANIFEST, by="Ben").status == "finished"
+    assert ledger.verify().ok
 
 
 def test_the_same_data_under_two_names_are_refused_or_permitted_in_writing(ledger: Ledger) -> None:
@@ -79,8 +85,8 @@ def test_the_same_data_under_two_names_are_refused_or_permitted_in_writing(ledge
     assert ledger.head() == head
     ledger.spend("b", pure("0.1"), plan(), by="Ben", drawing=OTHER)
     with pytest.raises(NotPermitted):
-        ledger.override("b", "the same data as a", "a test bench", by="Ben")
-    ledger.override("b", "the same data as a", "a test bench", by="Ada")
+        ledger.override("b", SECOND_CEILING, "a test bench", by="Ben")
+    ledger.override("b", SECOND_CEILING, "a test bench", by="Ada")
     ledger.spend("b", pure("0.1"), plan(), by="Ben", drawing=HALF)
     assert "a test bench" in ledger.export()
 
@@ -94,6 +100,39 @@ def test_a_data_set_opened_with_its_data_claims_them(ledger: Ledger) -> None:
     assert kinds == ["opened", "overridden"]
     ledger.spend("c", pure("0.1"), plan(), by="Ben", drawing=HERE)
     assert ledger.verify().ok
+
+
+def test_permission_for_a_second_ceiling_is_recorded_whether_the_data_are_known_or_not(
+    tmp_path: Path,
+) -> None:
+    """The event stood in the export only where the data were the same: a public test of equality."""
+    seen = []
+    for name, drawing in (("one", HERE), ("two", OTHER)):
+        (tmp_path / name).mkdir()
+        ledger = make(tmp_path / name, pure(1))
+        ledger.spend("a", pure("0.1"), plan(1), by="Ben", drawing=HERE)
+        ledger.open_dataset("x", pure(1), by="Ada", drawing=drawing, same_data="two laws")
+        ledger.spend("x", pure("0.1"), plan(2), by="Ben", drawing=drawing)
+        seen.append([(entry.event.kind, entry.role) for entry in ledger.events()])
+    assert seen[0] == seen[1]
+
+
+def test_a_resume_on_a_seal_that_was_edited_or_removed_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    """The place was changed in the database, and the release was resumed there at no cost."""
+    spend = ledger.spend("a", pure("0.1"), plan(1), by="Ben", drawing=HERE)
+    for statement in (
+        "UPDATE sealed SET body = replace(body, '/office/out', '/office/other')",
+        "DELETE FROM sealed",
+    ):
+        connection = sqlite3.connect(tmp_path / "ledger.db")
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+        for drawing in (HERE, THERE, None):
+            with pytest.raises(TamperedLedger):
+                ledger.resume("a", plan(1), by="Ben", drawing=drawing)
+        with pytest.raises(TamperedLedger):
+            ledger.drawing(spend)
 
 
 def test_no_byte_of_the_export_depends_on_what_is_sealed(tmp_path: Path) -> None:

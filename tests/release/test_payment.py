@@ -26,7 +26,7 @@ from support.release_case import (
 from typer.testing import CliRunner
 
 from stirred.cli.app import app
-from stirred.errors import Refusal
+from stirred.errors import Refusal, StirredError
 from stirred.ledger import Elsewhere, Ledger, SameData
 from stirred.release.dry_run import dry_run
 from stirred.release.opening import open_account
@@ -83,7 +83,7 @@ def test_two_draws_for_one_payment(mechanism: str, case: Path, tmp_path: Path) -
     made = run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger)
     assert made.resumed
     assert not left.exists()
-    assert kinds(ledger)[-4:] == ["spent", "resumed", "discarded", "finished"]
+    assert kinds(ledger)[-6:] == ["spent", "begun", "resumed", "discarded", "begun", "finished"]
     assert verify_release(made.folder, ledger).sound
 
 
@@ -98,7 +98,7 @@ def test_a_resume_elsewhere_is_paid_again_and_the_leftovers_are_destroyed(
     assert not made.resumed
     spends = ledger.statement(ledger.datasets()[0]).spends
     assert [spend.status for spend in spends] == ["abandoned", "finished"]
-    assert kinds(ledger)[-5:] == ["spent", "abandoned", "spent", "discarded", "finished"]
+    assert kinds(ledger)[-7:] == ["spent", "begun", "abandoned", "spent", "discarded", "begun", "finished"]
     single = spends[0].specification.budget.amount
     assert ledger.total(ledger.datasets()[0]).budget.amount == single + single
     with pytest.raises(Refusal, match="released already"):
@@ -139,8 +139,57 @@ def test_neither_the_order_of_rows_nor_the_format_are_other_data(
     ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
     interrupted(case, mechanism, tmp_path / "A", ledger)
     another_format(case, mechanism)
-    assert run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger, pay_again=True).resumed
+    assert run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger).resumed
     assert len(ledger.statement(ledger.datasets()[0]).spends) == 1
+
+
+@both
+def test_a_draw_that_was_moved_away_is_not_called_destroyed(
+    mechanism: str, case: Path, tmp_path: Path
+) -> None:
+    """The folder was moved with the first draw in it, and the release resumed at no cost in a new one."""
+    ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
+    (tmp_path / "A").mkdir()
+    interrupted(case, mechanism, tmp_path / "A" / "out", ledger)
+    (tmp_path / "A").rename(tmp_path / "B")
+    (tmp_path / "A").mkdir()
+    with pytest.raises(Elsewhere, match="may have been moved"):
+        run_release(case / f"{mechanism}.yaml", tmp_path / "A" / "out", ledger)
+    run_release(case / f"{mechanism}.yaml", tmp_path / "A" / "out", ledger, pay_again=True)
+    assert "discarded" not in kinds(ledger)
+    assert [s.status for s in ledger.statement(ledger.datasets()[0]).spends] == ["abandoned", "finished"]
+
+
+@both
+def test_a_run_that_fails_after_its_draw_is_resumed(mechanism: str, case: Path, tmp_path: Path) -> None:
+    """It removes what it drew, and says so: that is not a draw that was moved away."""
+    ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JOBS[mechanism], "publish", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(StirredError, match="could not be written"):
+            run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger)
+    assert leftovers(tmp_path / "A") == []
+    assert kinds(ledger)[-3:] == ["spent", "begun", "discarded"]
+    assert run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger).resumed
+
+
+@both
+def test_columns_that_the_plan_does_not_name_give_no_second_ceiling(
+    mechanism: str, case: Path, tmp_path: Path
+) -> None:
+    ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
+    strange = {"swap": "remark", "topdown": "diary"}[mechanism]
+    path = case / f"{TABLE[mechanism]}.parquet"
+    frame = pl.read_parquet(path)
+    (case / "members.parquet").unlink()
+    for number, changed in enumerate(
+        (frame.drop(strange), frame.rename({strange: "x"}), frame.with_columns(more=1))
+    ):
+        changed.write_parquet(path)
+        plan = plan_of(mechanism, **({"persons": None} if mechanism == "swap" else {}))
+        plan |= {"name": f"again-{number}", "dataset": plan["dataset"] | {"name": f"again-{number}"}}
+        with pytest.raises(SameData):
+            open_account([write_plan(case / f"{number}.yaml", plan)], ledger, by=OWNER)
 
 
 @both
@@ -177,10 +226,10 @@ def test_leftovers_that_cannot_be_removed_stop_the_run(
     ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
     left = interrupted(case, mechanism, tmp_path / "A", ledger)
     monkeypatch.setattr("stirred.release.payment.shutil", SimpleNamespace(rmtree=lambda *_, **__: None))
-    with pytest.raises(Exception, match="cannot be removed"):
+    with pytest.raises(StirredError, match="cannot be removed"):
         run_release(case / f"{mechanism}.yaml", tmp_path / "A", ledger)
     assert left.exists() and not (tmp_path / "A").exists()
-    assert "discarded" not in kinds(ledger)
+    assert kinds(ledger)[-1] == "discarded", "said before it is done: the next run tries again"
 
 
 def renamed(case: Path, mechanism: str, name: str) -> Path:

@@ -35,6 +35,7 @@ mechanism:
   match: [size]
   swap: [place]
   hold: [tenure]
+  nesting: []
   rate: 1/2
   tables: [place * tenure, place * size]
 """

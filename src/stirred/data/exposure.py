@@ -103,10 +103,12 @@ class Exposure:
                 f"at least {self.determined:,} and at most {self.at_most:,} {of} (at most "
                 f"{percent(self.determined_share)})"
             )
+        more = "At least " if sum(table.alone > 0 for table in self.tables) > 1 else ""
         bare = "" if self.at_most == 0 else ": no budget protects these"
         return (
             f"The exact statistics alone determine {found}{bare}. "
-            f"{self.exposed:,} {of} ({percent(self.exposed_share)}) are alone in a cell of an exact table."
+            f"{more}{self.exposed:,} {of} ({percent(self.exposed_share)}) are alone in a cell of an exact "
+            "table."
         )
 
     def record(self) -> dict[str, Any]:
@@ -164,7 +166,8 @@ class Exposures:
             field="protection.most_determined",
             expected="exact statistics that leave almost every record open",
             hint="Publish less exactly: match on less, hold less, or declare fewer invariants; a dry run "
-            "shows the numbers. Or accept it in writing.",
+            "shows the numbers. Or accept it in writing: --override determined, with who and why (release "
+            "run), or --accept-determined WHY (swap run, topdown run).",
         )
 
     def require(self, most: Fraction = MOST_DETERMINED) -> None:

@@ -32,7 +32,11 @@ def read_table(source: object, field: str = "data") -> pl.DataFrame:
         )
     if path.suffix in {".parquet", ".csv"}:
         try:
-            return _as_text(pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path))
+            return _as_text(
+                pl.read_parquet(path)
+                if path.suffix == ".parquet"
+                else pl.read_csv(path, infer_schema_length=None)
+            )
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
             raise InputError(
                 f"the file {path.name} could not be read",

@@ -26,8 +26,8 @@ from stirred.spec.specification import Flavor, Specification
 class Spend:
     """A release that was paid for: ``sequence`` identifies it, ``attempt`` counts its runs.
 
-    ``tainted`` lists the steps without protection that came before it on the same data set; ``discarded``
-    is the last attempt whose leftovers are known to be destroyed.
+    ``tainted`` lists the steps without protection that came before it on the same data set; ``begun`` is the
+    last attempt that may have drawn, ``discarded`` the last one whose leftovers are destroyed.
     """
 
     sequence: int
@@ -44,6 +44,7 @@ class Spend:
     tracked: bool = False
     tainted: tuple[str, ...] = ()
     abandoned: bool = False
+    begun: int = 0
     discarded: int = 0
 
     @property

@@ -32,12 +32,12 @@ class HeadFile:
 
     path: Path
 
-    def begin(self) -> None:
-        """Make the file of a ledger that has no event yet; one that is there stays as it is."""
+    def begin(self, head: Head = BEGINNING) -> None:
+        """Make the file, by default of a ledger that has no event yet; one that is there stays as it is."""
         if self.path.exists():
             return
         try:
-            self._put(BEGINNING)
+            self._put(head)
         except OSError as error:
             raise InputError(
                 f"the head file {self.path.name} cannot be written ({error.strerror})",

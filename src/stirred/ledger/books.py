@@ -21,6 +21,7 @@ from stirred.ledger.events import (
     Allocated,
     Anchored,
     Appointed,
+    Begun,
     Discarded,
     Event,
     Finished,
@@ -71,7 +72,9 @@ class Books:
             self._require_own(event, name)
         return role
 
-    def _require_own(self, event: Spent | Resumed | Abandoned | Discarded | Finished, name: str) -> None:
+    def _require_own(
+        self, event: Spent | Begun | Resumed | Abandoned | Discarded | Finished, name: str
+    ) -> None:
         if isinstance(event, Spent):
             holder = event.analyst
         else:
@@ -195,6 +198,10 @@ class Books:
             spend = account.spend(event.spend)
             _require_attempt(spend, event.attempt - 1)
             return account.with_spend(replace(spend, attempt=event.attempt))
+        if isinstance(event, Begun):
+            spend = account.spend(event.spend)
+            _require_attempt(spend, event.attempt)
+            return account.with_spend(replace(spend, begun=event.attempt))
         if isinstance(event, Abandoned):
             spend = account.spend(event.spend)
             _require_attempt(spend, event.attempt)
@@ -204,6 +211,7 @@ class Books:
         if isinstance(event, Finished):
             spend = account.spend(event.spend)
             _require_attempt(spend, event.attempt)
+            _require_kept(spend)
             return account.with_spend(replace(spend, manifest=event.manifest))
         if isinstance(event, Allocated):
             for share in event.shares:
@@ -236,20 +244,30 @@ class Books:
         return account.with_spend(replace(spend, tracked=True))
 
 
-_OWN = (Spent, Resumed, Abandoned, Discarded, Finished)
+_OWN = (Spent, Begun, Resumed, Abandoned, Discarded, Finished)
 
 
 def _discarded(spend: Spend, attempt: int) -> Spend:
-    """Refuse to call destroyed what may still appear, or what was destroyed before."""
-    last = spend.attempt if spend.abandoned else spend.attempt - 1
-    if not spend.discarded < attempt <= last:
+    """Refuse to call destroyed what has appeared, or what was destroyed before."""
+    if spend.manifest is not None or not spend.discarded < attempt <= spend.attempt:
         raise wrong(
             f"event {spend.sequence} has no such attempt whose leftovers can be destroyed",
             field="attempt",
-            expected="an attempt that was resumed or abandoned, once",
-            hint="Resume or abandon the release first.",
+            expected="an attempt of a release that is not finished, once",
+            hint="What was published cannot be taken back.",
         )
     return replace(spend, discarded=attempt)
+
+
+def _require_kept(spend: Spend) -> None:
+    """Refuse to finish what was destroyed."""
+    if spend.discarded >= spend.attempt:
+        raise NotOpen(
+            f"what this attempt at the release of event {spend.sequence} had drawn is destroyed",
+            field="attempt",
+            expected="an attempt that is resumed",
+            hint="Resume the release: it draws again.",
+        )
 
 
 def _require_attempt(spend: Spend, attempt: int) -> None:

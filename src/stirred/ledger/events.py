@@ -114,6 +114,15 @@ class Spent(Block):
     sealed: bool = False
 
 
+class Begun(Block):
+    """An attempt at a release that is about to draw: from here on it may have left something behind."""
+
+    kind: Literal["begun"] = "begun"
+    dataset: str
+    spend: int
+    attempt: int
+
+
 class Resumed(Block):
     """An interrupted release taken up again, under the same plan; earlier attempts may not finish."""
 
@@ -133,7 +142,7 @@ class Abandoned(Block):
 
 
 class Discarded(Block):
-    """What the attempts up to this one had drawn, and left behind, was destroyed."""
+    """What the attempts up to this one had drawn is destroyed; none of them may finish."""
 
     kind: Literal["discarded"] = "discarded"
     dataset: str
@@ -208,6 +217,7 @@ Event = (
     | Appointed
     | Opened
     | Spent
+    | Begun
     | Resumed
     | Abandoned
     | Discarded

@@ -27,6 +27,7 @@ from stirred.ledger.events import (
     Allocated,
     Anchored,
     Appointed,
+    Begun,
     Discarded,
     Event,
     Finished,
@@ -49,7 +50,7 @@ from stirred.ledger.participation import Participation, tags_digest
 from stirred.ledger.reader import LedgerReader, replaced
 from stirred.ledger.refusals import SameData, wrong
 from stirred.ledger.roles import ROLES, Role
-from stirred.ledger.seal import Drawing, drawing_of, known_elsewhere, same_data_as, sealed
+from stirred.ledger.seal import SECOND_CEILING, Drawing, known_elsewhere, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
 from stirred.ledger.statement import Preview
 from stirred.ledger.storage import Transaction
@@ -134,8 +135,7 @@ class Ledger(LedgerReader):
             books = books.after(entry)
         event = Anchored(sequence=head.sequence, head=head.hash)
         books.role(event, by)
-        self._anchor.begin()
-        self._anchor.write(head)
+        self._anchor.begin(head)
         self._record(event, by)
 
     def found(self, owner: str, key: Key | None = None) -> None:
@@ -176,19 +176,17 @@ class Ledger(LedgerReader):
             each_period=each,
             sealed=drawing is not None,
         )
-        others: tuple[str, ...] = ()
 
         def decided(books: Books, transaction: Transaction) -> Event:
-            nonlocal others
             others = () if drawing is None else known_elsewhere(transaction.sealed(), dataset, drawing)
             if others and same_data is None:
                 raise SameData(dataset, others)
             return event
 
         self._record(decided, by, drawing=drawing)
-        for other in others:
-            assert same_data is not None
-            self.override(dataset, same_data_as(other), same_data, by=by)
+        if same_data is not None:
+            # Whether the data are in fact known is a function of the truth: the permission stands either way.
+            self.override(dataset, SECOND_CEILING, same_data, by=by)
 
     def spend(
         self,
@@ -297,7 +295,7 @@ class Ledger(LedgerReader):
 
         def decide(books: Books, transaction: Transaction) -> Event:
             spend = books.account(dataset).waiting(plan_digest)
-            known = drawing_of(transaction.sealed(), spend.sequence)
+            known = self._drawing(transaction, spend)
             if known is not None:
                 known.require_same(drawing)
             return Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
@@ -306,13 +304,18 @@ class Ledger(LedgerReader):
         assert isinstance(event, Resumed)
         return self._books.account(dataset).spend(event.spend)
 
+    def begin(self, spend: Spend, *, by: str) -> Spend:
+        """Say that an attempt is about to draw, before it does."""
+        self._record(Begun(dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt), by)
+        return self._books.account(spend.dataset).spend(spend.sequence)
+
     def abandon(self, spend: Spend, *, by: str) -> Spend:
         """Give a release up before it is finished. What was spent stays spent; its run cannot finish."""
         self._record(Abandoned(dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt), by)
         return self._books.account(spend.dataset).spend(spend.sequence)
 
     def discard(self, spend: Spend, attempt: int, *, by: str) -> Spend:
-        """Record that what the attempts up to this one had drawn, and left behind, was destroyed."""
+        """Record that what the attempts up to this one had drawn is destroyed; none of them may finish."""
         self._record(Discarded(dataset=spend.dataset, spend=spend.sequence, attempt=attempt), by)
         return self._books.account(spend.dataset).spend(spend.sequence)
 
@@ -427,7 +430,7 @@ class Ledger(LedgerReader):
         others = [
             other
             for other in known_elsewhere(transaction.sealed(), dataset, drawing)
-            if not (_permitted(books, dataset, other) or _permitted(books, other, dataset))
+            if not (_permitted(books, dataset) or _permitted(books, other))
         ]
         if others:
             raise SameData(dataset, tuple(others))
@@ -470,9 +473,9 @@ class Ledger(LedgerReader):
         return books.after(entry), entry
 
 
-def _permitted(books: Books, dataset: str, other: str) -> bool:
-    """Whether an owner has permitted a data set a ceiling of its own for the data of another."""
-    return any(text.startswith(f"{same_data_as(other)}: ") for text in books.account(dataset).overridden)
+def _permitted(books: Books, dataset: str) -> bool:
+    """Whether an owner has permitted a data set a ceiling of its own, whatever data it has."""
+    return any(text.startswith(f"{SECOND_CEILING}: ") for text in books.account(dataset).overridden)
 
 
 def _again(*parts: Any) -> Ledger:

@@ -46,7 +46,14 @@ class LedgerReader:
     def drawing(self, spend: Spend) -> Drawing | None:
         """Where a release was paid to be drawn, and from which data; nothing where that was not said."""
         with self._storage.reading() as transaction:
-            return drawing_of(transaction.sealed(), spend.sequence)
+            return self._drawing(transaction, spend)
+
+    def _drawing(self, transaction: Transaction, spend: Spend) -> Drawing | None:
+        """What was sealed with a spend; a seal that is missing or was changed is refused."""
+        key = self._key_of(self._books.key)
+        if key is not None:
+            verification.require_seals(transaction, key)
+        return drawing_of(transaction.sealed(), spend.sequence)
 
     def remaining(
         self, dataset: str, *, analyst: str | None = None, period: str | None = None
@@ -166,14 +173,20 @@ class LedgerReader:
             return None, ("what is sealed was not checked: the key is not at hand, or the chain is broken",)
 
     def _secret(self) -> Key:
-        fingerprint = self._read().key
-        if self._key is None or fingerprint is None:
+        found = self._key_of(self._read().key)
+        if found is None:
             raise wrong(
                 "this ledger has no key",
                 field="key",
                 expected="a ledger made with a key file",
                 hint="Ledgers made with Ledger.create have one: it tracks participation and seals releases.",
             )
+        return found
+
+    def _key_of(self, fingerprint: str | None) -> Key | None:
+        """The key with a fingerprint; nothing where the ledger has none, refused where it is another one."""
+        if self._key is None or fingerprint is None:
+            return None
         key = self._key.read()
         if key.fingerprint != fingerprint:
             raise wrong(

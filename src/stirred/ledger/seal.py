@@ -23,6 +23,8 @@ from stirred.ledger.canonical import canonical
 from stirred.ledger.key import Key
 from stirred.ledger.refusals import Elsewhere
 
+SECOND_CEILING = "a ceiling of its own, also for data that the ledger knows under another name"
+
 
 class Seal(NamedTuple):
     """What is kept beside an event: its number, the text, and the proof that it was not changed."""
@@ -83,8 +85,3 @@ def known_elsewhere(seals: Iterable[Seal], dataset: str, drawing: Drawing) -> tu
     return tuple(
         dict.fromkeys(name for name, other in known if name != dataset and drawing.shares_data(other))
     )
-
-
-def same_data_as(other: str) -> str:
-    """The step that an owner overrides to give the same data a second ceiling."""
-    return f"the same data as {other}"

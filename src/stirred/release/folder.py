@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,16 +43,23 @@ def part_of(output: Path, spend: int, attempt: int) -> Path:
 
 
 @contextmanager
-def working_folder(part: Path) -> Iterator[Work]:
-    """Removed on failure before the ledger's last entry; kept after it, or if the machine dies."""
+def working_folder(part: Path, discard: Callable[[], None] = lambda: None) -> Iterator[Work]:
+    """Removed on failure before the ledger's last entry; kept after it, or if the machine dies.
+
+    ``discard`` is called before a folder that failed is removed.
+    """
     work = Work(part)
     try:
         if part.exists():
             shutil.rmtree(part)
         private_folder(private_folder(part) / INTERNAL)
         yield work
-    except OSError as error:
-        raise unwritten(error) from None
+    except BaseException as error:
+        if not work.finished:
+            discard()
+        if isinstance(error, OSError):
+            raise unwritten(error) from None
+        raise
     finally:
         if not work.finished:
             shutil.rmtree(part, ignore_errors=True)

@@ -73,7 +73,7 @@ class Job(Protocol):
         """The confidential data, read once."""
 
     def tables(self) -> Mapping[str, pl.DataFrame]:
-        """The confidential tables as they are in their files, every column: to recognise them again."""
+        """The confidential tables, whole and with the columns that the plan names: to know them again."""
 
     @property
     def folder(self) -> Path:

@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 from stirred.data import fingerprint
-from stirred.errors import InputError, Refusal
+from stirred.errors import InputError
 from stirred.ledger import Drawing, Elsewhere, Ledger, Spend
 from stirred.ledger.events import Group
 from stirred.release.checklist import Passage
@@ -61,14 +61,9 @@ def require_payable(
     pay_again: bool,
 ) -> None:
     """Refuse, before anything is recorded, what the ledger would refuse."""
-    if known is not None:
-        try:
-            _require_same(specification, ledger, known, drawing)
-        except Refusal:
-            if not pay_again:
-                raise
-        else:
-            return
+    if known is not None and not pay_again:
+        _require_same(specification, ledger, known, drawing)
+        return
     name, period = plan.dataset.name, plan.dataset.period
     found = ledger.preview(name, specification, period=period, group=group_of(plan), drawing=drawing)
     if found.refusal is not None:
@@ -85,12 +80,16 @@ def paid(
     *,
     pay_again: bool,
 ) -> Spend:
-    """The spend of this plan: a new one, or the one of a run that was interrupted. Overrides come first."""
+    """The spend of this plan: a new one, or the one of a run that was interrupted. Overrides come first.
+
+    Whoever asks to pay again pays, whether the place and the data are the same or not: what the ledger
+    records does not depend on the data.
+    """
     require_payable(plan, specification, ledger, known, drawing, pay_again=pay_again)
     name, by = plan.dataset.name, plan.curator
     if passage.override is not None:
         ledger.override(name, passage.what(), passage.override.reason, by=passage.override.by)
-    if known is not None and _is_same(specification, ledger, known, drawing):
+    if known is not None and not pay_again:
         spend = ledger.resume(name, plan.digest, by=by, drawing=drawing)
     else:
         if known is not None:
@@ -110,18 +109,20 @@ def paid(
 
 
 def destroy_leftovers(plan: Plan, ledger: Ledger) -> None:
-    """Remove what earlier attempts of this plan had drawn, and record it."""
+    """Remove what earlier attempts of this plan had drawn; the ledger says so before it is done.
+
+    Killed in between, the next run finds the rest and removes it before it draws.
+    """
     for spend in ledger.statement(plan.dataset.name).spends:
         last = spend.attempt if spend.abandoned else spend.attempt - 1
         drawing = ledger.drawing(spend)
-        if spend.plan != plan.digest or drawing is None or spend.discarded >= last:
+        if spend.plan != plan.digest or spend.manifest is not None or drawing is None or not last:
             continue
         output = Path(drawing.place)
-        if not output.parent.is_dir():
-            # The disk is not there: nothing can be said to be destroyed. The next run looks again.
-            continue
+        parts = [part_of(output, spend.sequence, attempt) for attempt in range(1, last + 1)]
+        if spend.discarded < last and any(part.exists() for part in parts):
+            ledger.discard(spend, last, by=plan.curator)
         remove_parts(output, spend, last)
-        ledger.discard(spend, last, by=plan.curator)
 
 
 def remove_parts(output: Path, spend: Spend, last: int) -> None:
@@ -138,18 +139,14 @@ def remove_parts(output: Path, spend: Spend, last: int) -> None:
             )
 
 
-def _is_same(specification: Specification, ledger: Ledger, known: Spend, drawing: Drawing) -> bool:
-    try:
-        _require_same(specification, ledger, known, drawing)
-    except Refusal:
-        return False
-    return True
-
-
 def _require_same(specification: Specification, ledger: Ledger, known: Spend, drawing: Drawing) -> None:
-    """Refuse a guarantee, a place or data that are not those that were paid for."""
+    """Refuse a guarantee, a place or data that are not those that were paid for, and a draw that is gone."""
     if known.specification != specification:
         raise Elsewhere("the guarantee is not the one that was paid for")
     kept = ledger.drawing(known)
-    if kept is not None:
-        kept.require_same(drawing)
+    if kept is None:
+        return
+    kept.require_same(drawing)
+    drawn = range(known.discarded + 1, known.begun + 1)
+    if not all(part_of(Path(kept.place), known.sequence, attempt).is_dir() for attempt in drawn):
+        raise Elsewhere("what the interrupted run had drawn is not where it was: it may have been moved")

@@ -12,6 +12,7 @@ Assumes
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -116,7 +117,9 @@ def run_release(
     if known is not None and known.manifest is not None:
         return _recovered(output, named, ledger, known)
     spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
-    with working_folder(part_of(output, spend.sequence, spend.attempt)) as work:
+    part = part_of(output, spend.sequence, spend.attempt)
+    with working_folder(part, lambda: _discard(ledger, spend, plan.curator)) as work:
+        ledger.begin(spend, by=plan.curator)
         manifest = run.written(work.folder, spend)
         settle(work.folder)
         _finish(ledger, spend, manifest, plan.curator, work)
@@ -187,6 +190,12 @@ def _recovered(output: Path, named: Path, ledger: Ledger, spend: Spend) -> Made:
     except OSError as error:
         raise unwritten(error) from None
     return Made(named, spend.specification, True, True, manifest)
+
+
+def _discard(ledger: Ledger, spend: Spend, by: str) -> None:
+    """Say that a failed run removes what it drew; where the ledger cannot be written it stays unsaid."""
+    with contextlib.suppress(StirredError):
+        ledger.discard(spend, spend.attempt, by=by)
 
 
 def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: Work) -> None:

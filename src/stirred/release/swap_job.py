@@ -75,12 +75,16 @@ class SwapJob:
         return self._records
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Households and persons with every column of their files."""
+        """Households and persons with every column of their files, and with those that the plan names."""
         out = {"households": self._records.households}
         if self._records.persons is not None:
             given = self._records.persons if self._given is not None else None
             file = self.folder / (self.settings.persons or "")
             out["persons"] = read_table(file, "persons") if given is None else given
+            named = [c for c in self._records.persons.columns if c != self.settings.id]
+            out["persons, as named"] = self._records.persons.select(named)
+        s = self.settings
+        out["households, as named"] = self._records.households.select(*s.match, *s.swap, *(s.hold or ()))
         return out
 
     def public_files(self) -> tuple[str, ...]:
@@ -261,6 +265,14 @@ def _require_whole(plan: Plan, settings: SwapPlan) -> None:
     """Refuse roles that tear declared places apart, before any data are read."""
     schema = plan.domain.record_schema if plan.domain is not None else None
     nesting = (*(settings.nesting or ()), *(schema.nesting if schema is not None else ()))
+    if settings.nesting is None and not nesting:
+        # Whether the records look nested depends on the link that swapping hides, and all see a release.
+        raise InputError(
+            "the plan does not say which places lie in others",
+            field="mechanism.nesting",
+            expected="pairs of columns, the finer first, or [] if nothing is nested",
+            hint="For example nesting: [[block, tract]]; places that travel apart show which records moved.",
+        )
     roles = {*settings.match, *settings.swap, *(settings.hold or ()), settings.id}
     listed = settings.codebook.names if settings.persons is not None and settings.codebook else ()
     persons = [name for name in listed if name not in roles]

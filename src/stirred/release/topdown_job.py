@@ -81,8 +81,13 @@ class TopDownJob:
         return self._read if self._frames is None else self._frames
 
     def tables(self) -> Mapping[str, Any]:
-        """The confidential tables with every column of their files."""
-        return self.data()
+        """The confidential tables with every column of their files, and with those that the plan names."""
+        leaf, data = self.mechanism.spine.levels[-1], self.data()
+        named = {
+            f"{unit}, as named": data[unit].select(leaf, *cells.schema.names)
+            for unit, cells in self.mechanism.units.items()
+        }
+        return {**data, **named}
 
     def public_files(self) -> tuple[str, ...]:
         """The geography, unless its path does not depend on the folder."""

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from stirred.swap.mechanism import PermutationSwap
 
 
+# One repeated value in twenty at most: then a column is an identifier.
+NEARLY = 20
+
+
 def require_hold(hold: Sequence[str] | None) -> None:
     """Refuse to publish whatever columns a file happens to have."""
     if not hold:
@@ -70,15 +74,16 @@ def require_presentable(swap: PermutationSwap, prepared: Prepared) -> None:
 
 
 def _refuse_identifiers(frame: pl.DataFrame, names: Sequence[str], field: str) -> None:
-    """Refuse a column whose values are all different: it names its records, and says so wherever it goes.
+    """Refuse a column whose values are (nearly) all different: it names its records, wherever it goes.
 
     Every column with a role is in an exact table, so this is a function of the invariants.
     """
     for name in names:
         values = frame[name].drop_nulls()
-        if values.len() >= 2 and 2 * values.len() >= frame.height and values.n_unique() == values.len():
+        repeated = values.len() - values.n_unique()
+        if values.len() >= 2 and 2 * values.len() >= frame.height and NEARLY * repeated <= values.len():
             raise InputError(
-                f"the column {name} is different in every record: it identifies them",
+                f"the column {name} is different in (nearly) every record: it identifies them",
                 field=field,
                 expected="columns whose values several records share",
                 hint="Name it as the identifier (it is replaced), or drop it, or make it coarser.",

@@ -176,6 +176,7 @@ class Plan(Block):
 
     def mechanism(self, folder: Path, domain: Domain | None = None) -> TopDown:
         """The mechanism that the plan describes; reads the geography, no data."""
+        self._require_own_files()
         spine = self.geography.spine(folder)
         presets = self.presets()
         universes, counted = [], {}
@@ -196,6 +197,19 @@ class Plan(Block):
         mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage, domain=domain)
         self._require_tables(mechanism)
         return mechanism
+
+    def _require_own_files(self) -> None:
+        """Refuse a unit that is only counted in the file of a protected one: it would publish it exactly."""
+        measured = {Path(unit.file): name for name, unit in self.units.items() if unit.measured}
+        for name, unit in self.units.items():
+            other = None if unit.measured else measured.get(Path(unit.file))
+            if other is not None:
+                raise InputError(
+                    f"the unit {name} is only counted, in the file of {other}, which is protected",
+                    field=f"units.{name}.file",
+                    expected="a file of records that are published exactly by declaration",
+                    hint="Give the unit a budget, or declare the invariants of the protected unit itself.",
+                )
 
     def _require_tables(self, mechanism: TopDown) -> None:
         """Refuse a table of an unknown unit, level or query."""
