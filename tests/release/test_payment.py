@@ -58,6 +58,7 @@ def interrupted(case: Path, mechanism: str, output: Path, ledger: Ledger) -> Pat
             raise PowerCut
 
         patch.setattr(JOBS[mechanism], "publish", publish)
+        patch.setattr("stirred.release.run._discard", lambda *_: None)
         patch.setattr("stirred.release.folder.shutil", SimpleNamespace(rmtree=lambda *_, **__: None))
         with pytest.raises(PowerCut):
             run_release(case / f"{mechanism}.yaml", output, ledger)

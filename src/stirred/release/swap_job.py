@@ -75,14 +75,12 @@ class SwapJob:
         return self._records
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """Households and persons with every column of their files, and with those that the plan names."""
+        """Households and persons with every column of their files; households also as the plan names them."""
         out = {"households": self._records.households}
         if self._records.persons is not None:
             given = self._records.persons if self._given is not None else None
             file = self.folder / (self.settings.persons or "")
             out["persons"] = read_table(file, "persons") if given is None else given
-            named = [c for c in self._records.persons.columns if c != self.settings.id]
-            out["persons, as named"] = self._records.persons.select(named)
         s = self.settings
         out["households, as named"] = self._records.households.select(*s.match, *s.swap, *(s.hold or ()))
         return out

@@ -81,13 +81,16 @@ class TopDownJob:
         return self._read if self._frames is None else self._frames
 
     def tables(self) -> Mapping[str, Any]:
-        """The confidential tables with every column of their files, and with those that the plan names."""
+        """The tables of protected units, with every column of their files and as the plan names them.
+
+        What is only counted is public: another data set may well have the same.
+        """
         leaf, data = self.mechanism.spine.levels[-1], self.data()
-        named = {
-            f"{unit}, as named": data[unit].select(leaf, *cells.schema.names)
-            for unit, cells in self.mechanism.units.items()
-        }
-        return {**data, **named}
+        out = {}
+        for universe in self.mechanism.universes:
+            out[universe.unit] = data[universe.unit]
+            out[f"{universe.unit}, as named"] = data[universe.unit].select(leaf, *universe.schema.names)
+        return out
 
     def public_files(self) -> tuple[str, ...]:
         """The geography, unless its path does not depend on the folder."""
