@@ -15,7 +15,7 @@ SENTINEL = "Ada Lovelace 1815"
 @pytest.mark.parametrize("name", ["broken.parquet", "broken.csv"])
 def test_a_broken_file_is_refused_and_its_content_stays_inside(tmp_path: Path, name: str) -> None:
     numbers = "\n".join(str(i) for i in range(20_000))
-    (tmp_path / name).write_text(f"age\n{numbers}\n{SENTINEL}\n", encoding="utf-8")
+    (tmp_path / name).write_text(f"age\n{numbers}\n{SENTINEL},{SENTINEL}\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_table(tmp_path / name, "households")
     assert caught.value.field == "households"

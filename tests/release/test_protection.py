@@ -231,9 +231,10 @@ def test_a_plan_that_does_not_say_what_is_nested_is_asked_before_it_pays(tmp_pat
         tmp_path / "plan" / "households.parquet"
     )
     book = Ledger.open(opened_ledger(tmp_path / "ledger.db", path))
-    with pytest.raises(InputError, match="place determines tenure") as caught:
+    path.write_text(path.read_text(encoding="utf-8").replace("  nesting: []\n", ""), encoding="utf-8")
+    with pytest.raises(InputError, match="does not say which places lie in others") as caught:
         run_release(path, tmp_path / "out", book)
-    assert caught.value.field == "nesting"
+    assert caught.value.field == "mechanism.nesting"
     assert book.statement("village").spends == ()
 
 
@@ -246,6 +247,6 @@ def test_an_identifier_among_the_held_columns_is_refused_before_it_is_paid_for(t
     book = Ledger.open(opened_ledger(tmp_path / "ledger.db", path))
     text = path.read_text(encoding="utf-8").replace("hold: [tenure]", "hold: [tenure, phone]")
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match="the column phone is different in every record"):
+    with pytest.raises(InputError, match="the column phone is different in"):
         run_release(path, tmp_path / "out", book)
     assert book.statement("village").spends == ()

@@ -95,12 +95,12 @@ def swap_files(
     source = RandomSource() if random is None else random.spawn()
     records = with_named_persons(Records.of(households, persons, id), swap.swap, hold_persons)
     prepared = swap.prepare(records)
-    require_presentable(swap, prepared)
     found = swap.report_of(prepared)
     exposures = Exposures((found.exposure,))
     accepted = accept_determined.strip()
     if not accepted:
         exposures.require(most_determined)
+    require_presentable(swap, prepared)
     with whole_folder(folder, room=records.room) as temporary:
         if persons is not None or by is None:
             made = swap.release(records, source)

@@ -65,7 +65,7 @@ def with_named_persons(records: Records, swap: Sequence[str], hold: Sequence[str
 def require_presentable(swap: PermutationSwap, prepared: Prepared) -> None:
     """Refuse identifiers among the columns, and places that look nested where nobody said so."""
     records, roles = prepared.records, prepared.roles
-    _refuse_identifiers(records.households, (*roles.match, *roles.swap, *roles.hold), "hold")
+    _refuse_identifiers(records.households, (*roles.swap, *roles.hold), "hold")
     if records.persons is not None:
         own = [name for name in records.persons.columns if name not in {records.id, *roles.swap}]
         _refuse_identifiers(records.persons, own, "persons")

@@ -340,8 +340,11 @@ def _bounded(problem: _Problem) -> Determined:
     below = _Forest(problem.only(sorted(chosen))).determined() if chosen else Determined(0, 0, 0)
     known = [int(f.lower[:, np.unique(f.groups[f.groups >= 0])].sum()) for f in problem.families]
     records, alone = max(below.records, *known), np.flatnonzero(problem.cells == 1)
+    # A family of exact sums that leaves out no possible cell fixes how many records there are.
+    whole = (problem.signature >= 0).all(axis=1)
+    sized = any(family.exact and all_of_it for family, all_of_it in zip(problem.families, whole, strict=True))
     if alone.size > LARGEST:
-        return Determined(records, below.least, UNBOUNDED, sized=False)
+        return Determined(records, below.least, UNBOUNDED, sized=sized)
     most = 0
     for atom in alone:
         around = np.flatnonzero(problem.signature[:, atom] >= 0)
@@ -355,4 +358,4 @@ def _bounded(problem: _Problem) -> Determined:
             for f in around
         ]
         most += int(np.min(bounds, axis=0)[problem.single(finest)].sum())
-    return Determined(records, below.least, max(below.least, most), sized=False)
+    return Determined(records, below.least, max(below.least, most), sized=sized)
