@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -68,14 +69,20 @@ def swap_page(
 
 
 def _rendered(template: str, **values: Any) -> str:
+    page: str = _compiled(template).render(**values)
+    return page
+
+
+@cache
+def _compiled(template: str) -> Any:
+    """A template, compiled once: that takes longer than to fill it in."""
     from jinja2 import Environment, StrictUndefined
 
     text = resources.files(__name__.rpartition(".")[0]).joinpath(f"templates/{template}")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    page: str = environment.from_string(text.read_text(encoding="utf-8")).render(**values)
-    return page
+    return environment.from_string(text.read_text(encoding="utf-8"))
 
 
 def _row(verdict: Any, block: str, first: Specification, second: Specification) -> dict[str, str]:

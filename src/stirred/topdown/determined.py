@@ -341,8 +341,10 @@ def _bounded(problem: _Problem) -> Determined:
     known = [int(f.lower[:, np.unique(f.groups[f.groups >= 0])].sum()) for f in problem.families]
     records, alone = max(below.records, *known), np.flatnonzero(problem.cells == 1)
     # A family of exact sums that leaves out no possible cell fixes how many records there are.
-    whole = (problem.signature >= 0).all(axis=1)
-    sized = any(family.exact and all_of_it for family, all_of_it in zip(problem.families, whole, strict=True))
+    sized = any(
+        family.exact and bool((groups >= 0).all())
+        for family, groups in zip(problem.families, problem.signature, strict=True)
+    )
     if alone.size > LARGEST:
         return Determined(records, below.least, UNBOUNDED, sized=sized)
     most = 0
