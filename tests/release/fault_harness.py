@@ -34,6 +34,7 @@ from stirred.release.topdown_job import TopDownJob
 from stirred.release.verify import verify_release
 
 KILLED = -int(signal.SIGKILL)
+WATCHED = ("run", "payment", "folder", "documents")
 POINTS = (
     "before the spend",
     "after the spend",
@@ -110,7 +111,7 @@ def arm(point: str) -> None:
 
 
 def arm_line(at: int) -> None:
-    """Prepare this process to die at the n-th line that is executed in ``run.py``."""
+    """Prepare this process to die at the n-th line that is executed in the watched modules."""
     seen = 0
 
     def line(_: FrameType, event: str, __: Any) -> Any:
@@ -121,7 +122,8 @@ def arm_line(at: int) -> None:
                 die()
         return line
 
-    sys.settrace(lambda frame, *_: line if frame.f_code.co_filename == run_module.__file__ else None)
+    watched = {str(Path(run_module.__file__).with_name(f"{name}.py")) for name in WATCHED}
+    sys.settrace(lambda frame, *_: line if frame.f_code.co_filename in watched else None)
 
 
 def released(
@@ -178,7 +180,7 @@ def changed(case: Path, mechanism: str, book: Path) -> dict[str, Any]:
 
 
 def every_line(case: Path, mechanism: str, folder: Path, stride: int) -> dict[str, Any]:
-    """Die at every so many lines of ``run.py``; each folder has a ledger that the test prepared."""
+    """Die at every so many lines of the watched modules; each folder has a ledger that the test prepared."""
     results, at = [], 1
     for place in sorted(folder.glob("line*")):
         line = at
