@@ -6,6 +6,7 @@ one JSON object.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -192,8 +193,13 @@ def every_line(case: Path, mechanism: str, folder: Path, stride: int) -> dict[st
     return {"results": results}
 
 
-def compete(case: Path, mechanism: str, book: Path, count: int, pause: float) -> dict[str, Any]:
-    """So many processes release one plan into one folder, each a little later than the one before."""
+def compete(case: Path, mechanism: str, book: Path, count: int, pause: float, locks: bool) -> dict[str, Any]:
+    """So many processes release one plan into one folder, each a little later than the one before.
+
+    Without locks they overtake each other, and the ledger decides.
+    """
+    if not locks:
+        run_module.alone = lambda _: contextlib.nullcontext()
     out, begin = book.with_name("out"), time.monotonic() + 0.3
 
     def act(index: int) -> int:
@@ -225,5 +231,5 @@ if __name__ == "__main__":
     elif scenario == "lines":
         answer = every_line(Path(data), kind, Path(where), int(rest[0]))
     elif scenario == "compete":
-        answer = compete(Path(data), kind, Path(where), int(rest[0]), float(rest[1]))
+        answer = compete(Path(data), kind, Path(where), int(rest[0]), float(rest[1]), rest[2] == "True")
     sys.stdout.write(json.dumps(answer))

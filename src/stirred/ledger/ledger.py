@@ -315,8 +315,16 @@ class Ledger(LedgerReader):
         return self._books.account(spend.dataset).spend(spend.sequence)
 
     def discard(self, spend: Spend, attempt: int, *, by: str) -> Spend:
-        """Record that what the attempts up to this one had drawn is destroyed; none of them may finish."""
-        self._record(Discarded(dataset=spend.dataset, spend=spend.sequence, attempt=attempt), by)
+        """Record that what the attempts up to this one had drawn is destroyed; none of them may finish.
+
+        Of several runs that overtook the same attempts one writes the entry; for the others nothing changes.
+        """
+        try:
+            self._record(Discarded(dataset=spend.dataset, spend=spend.sequence, attempt=attempt), by)
+        except StirredError:
+            known = self._read().account(spend.dataset).spend(spend.sequence)
+            if known.manifest is not None or known.discarded < attempt:
+                raise
         return self._books.account(spend.dataset).spend(spend.sequence)
 
     def finish(self, spend: Spend, manifest_digest: str, *, by: str) -> Spend:

@@ -12,6 +12,7 @@ Assumes
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 from stirred.data import fingerprint
@@ -25,6 +26,7 @@ from stirred.release.plan import Plan
 from stirred.spec.specification import Specification
 
 PURPOSE = "data"
+TRIES, PAUSE = 40, 0.05
 
 
 def drawing_of(job: Job, output: Path, ledger: Ledger) -> Drawing:
@@ -126,17 +128,29 @@ def destroy_leftovers(plan: Plan, ledger: Ledger) -> None:
 
 
 def remove_parts(output: Path, spend: Spend, last: int) -> None:
-    """Remove the temporary folders of the attempts up to one; refuse to go on where one stays."""
+    """Remove the temporary folders of the attempts up to one; refuse to go on where one stays.
+
+    A run that was overtaken may still be writing there; it fails as soon as its folder is gone.
+    """
     for attempt in range(1, last + 1):
         part = part_of(output, spend.sequence, attempt)
-        shutil.rmtree(part, ignore_errors=True)
-        if part.exists():
+        if not _removed(part):
             raise InputError(
                 "what an interrupted run had drawn cannot be removed",
                 field="output",
                 expected=f"permission to remove {part.name}",
                 hint="Remove it by hand and run again: a second draw must not lie beside the first.",
             )
+
+
+def _removed(folder: Path) -> bool:
+    """Remove a folder into which a process may be writing."""
+    for _ in range(TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return True
+        time.sleep(PAUSE)
+    return False
 
 
 def _require_same(specification: Specification, ledger: Ledger, known: Spend, drawing: Drawing) -> None:

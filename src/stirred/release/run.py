@@ -3,7 +3,8 @@
 Guarantee
     The spend is in the ledger before a random word is drawn. The folder appears complete or not at all. A run
     that fails or is killed keeps its spend; run again with the same plan, folder and data, it is resumed and
-    nothing is spent twice. Of two runs of one plan the ledger lets one publish. What an interrupted run had
+    nothing is spent twice. Of two runs of one plan at one time the later is refused; where the system has no
+    locks, the ledger lets one of them publish. What an interrupted run had
     drawn is destroyed before anything is drawn again. Bad data and a folder that cannot be written are
     refused before anything is spent.
 Assumes
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from stirred.alone import alone
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import Ledger, Spend
 from stirred.noise import RandomSource, Source
@@ -112,20 +114,13 @@ def run_release(
             settle(work.folder)
             work.folder.rename(output)
         return Made(named, specification, False, False, manifest)
-    # Auditing takes time: another process may have released the plan meanwhile.
-    known = known_spend(plan, ledger)
-    if known is not None and known.manifest is not None:
-        return _recovered(output, named, ledger, known)
-    spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
-    part = part_of(output, spend.sequence, spend.attempt)
-    with working_folder(part, lambda: _discard(ledger, spend, plan.curator)) as work:
-        ledger.begin(spend, by=plan.curator)
-        manifest = run.written(work.folder, spend)
-        settle(work.folder)
-        _finish(ledger, spend, manifest, plan.curator, work)
-        appear(work.folder, output, manifest)
-    # A run that was overtaken may have written on after its leftovers were destroyed.
-    remove_parts(output, spend, spend.attempt - 1)
+    with alone(output):
+        # Auditing takes time: another process may have released the plan meanwhile.
+        known = known_spend(plan, ledger)
+        if known is not None and known.manifest is not None:
+            return _recovered(output, named, ledger, known)
+        spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
+        manifest = run.published(output, spend, ledger)
     return Made(named, specification, True, spend.attempt > 1, manifest)
 
 
@@ -221,6 +216,20 @@ class _Run:
     ledger: Ledger | None
     progress: Progress | None
     audit: AuditRecord | None
+
+    def published(self, output: Path, spend: Spend, ledger: Ledger) -> Manifest:
+        """Draw what was paid for; the folder appears when the ledger has its manifest."""
+        by = self.plan.curator
+        part = part_of(output, spend.sequence, spend.attempt)
+        with working_folder(part, lambda: _discard(ledger, spend, by)) as work:
+            ledger.begin(spend, by=by)
+            manifest = self.written(work.folder, spend)
+            settle(work.folder)
+            _finish(ledger, spend, manifest, by, work)
+            appear(work.folder, output, manifest)
+        # A run that was overtaken may have written on after its leftovers were destroyed.
+        remove_parts(output, spend, spend.attempt - 1)
+        return manifest
 
     def written(self, folder: Path, spend: Spend | None) -> Manifest:
         """Draw, publish, diagnose, report; everything under a temporary name."""
