@@ -4,8 +4,8 @@ Guarantee
     Of several processes that enter with the same output one goes on; the others are refused at once. The lock
     is the operating system's: it ends with its process, however that ends.
 Assumes
-    A file system and an operating system with locks (``flock``); elsewhere every process goes on, and what must
-    not happen twice is decided by the ledger alone.
+    A file system and an operating system with locks (``flock``); elsewhere every process goes on, and what
+    must not happen twice is decided by the ledger alone.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from stirred.errors import Refusal
 from stirred.places import neighbour, unwritable
 
 try:
-    import fcntl
-except ImportError:  # pragma: no cover
-    fcntl = None  # type: ignore[assignment]
+    from fcntl import LOCK_EX, LOCK_NB, flock
+except ImportError:
+    LOCKS = False
+else:
+    LOCKS = True
 
 
 @contextlib.contextmanager
 def alone(output: Path) -> Iterator[None]:
     """Refuse while another process works on the same output."""
     path = neighbour(output, "lock")
-    handle = None if fcntl is None else _locked(path)
+    handle = _locked(path) if LOCKS else None
     try:
         yield
     finally:
@@ -46,7 +48,7 @@ def _locked(path: Path) -> int | None:
         except OSError as error:
             raise unwritable(error) from None
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(handle, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             os.close(handle)
             raise _taken() from None
