@@ -42,7 +42,8 @@ from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.input_premetric import HammingUnordered
 from stirred.spec.multiverse import declared_invariants, from_invariants, refines
 from stirred.spec.output_premetric import Coarsened, Multiplicative
-from stirred.spec.psa import RULE, swapping_budget, swapping_invariants, swapping_loss
+from stirred.spec.policy import Swapping
+from stirred.spec.psa import swapping_budget, swapping_invariants, swapping_loss
 from stirred.spec.unit import imputation_factor, undo_imputation
 
 
@@ -255,7 +256,11 @@ def test_theorem_1_edge_cases() -> None:
             swapping_loss(5, wrong)
     with pytest.raises(InputError):
         swapping_loss(-1, "0.5")
-    assert swapping_budget(4_549, "0.05").rule == RULE
+    budget = swapping_budget(4_549, "0.05", "household", ("block",))
+    assert budget.policy == Swapping(theorem="1", unit="household", match=("block",), rate="0.05")
+    assert [str(statistic) for statistic in budget.at] == [
+        "the largest stratum of household records by block with two distinct ones has size 4,549"
+    ]
     with pytest.raises(InputError):
         swapping_invariants("household", ("state",), (), ("size",))
 

@@ -117,7 +117,7 @@ def shipped() -> tuple[Specification, Specification, tuple[str, ...]]:
         multiverse=swapping_invariants("household", *roles),
         input_premetric=HOUSEHOLD,
         output_premetric=Multiplicative(),
-        budget=swapping_budget(4_200, plan["mechanism"]["rate"]),
+        budget=swapping_budget(4_200, plan["mechanism"]["rate"], "household", plan["mechanism"]["match"]),
         standing="proved",
     )
     quarters = Count(unit="occupied_group_quarters", by=("block", "group_quarters_type"))

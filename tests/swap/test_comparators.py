@@ -82,7 +82,7 @@ def test_experimental_laws_agree_with_their_enumeration(fields: dict[str, str]) 
     s = list(zip(frame["county"], frame["block"], strict=True))
     exact = stratum_outcomes(list(zip(h, s, strict=True)), "1/2", derange=swap._twin())
     prepared = swap.prepare(Records.of(frame))
-    root, runs, seen = TestSource(7), 8_000, Counter[object]()
+    root, runs, seen = TestSource(7), 3_000, Counter[object]()
     for run in range(runs):
         donors = swap.donors(prepared, root.child(run))
         seen[tuple(sorted((h[i], s[donors[i]]) for i in range(4)))] += 1

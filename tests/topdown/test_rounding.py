@@ -132,7 +132,7 @@ def instance(seed: int, *, nested: bool, root: bool = False, with_rows: bool = F
     return x, parent, layers, rows, int(rng.integers(0, 3))
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", [0, 1, *(pytest.param(b, marks=pytest.mark.slow) for b in range(2, 6))])
 def test_a_nested_chain_is_optimal_among_all_integer_tables(block):
     methods = [agrees(*instance(1000 * block + seed, nested=True)) for seed in range(40)]
     assert set(methods) <= {"flow", "refused"}
@@ -140,9 +140,9 @@ def test_a_nested_chain_is_optimal_among_all_integer_tables(block):
 
 
 def test_a_root_without_a_parent_is_optimal():
-    methods = [agrees(*instance(20_000 + seed, nested=True, root=True)) for seed in range(60)]
+    methods = [agrees(*instance(20_000 + seed, nested=True, root=True)) for seed in range(30)]
     assert set(methods) <= {"flow", "refused"}
-    assert methods.count("flow") >= 30
+    assert methods.count("flow") >= 15
 
 
 def test_crossing_layers_are_optimal():
@@ -151,8 +151,8 @@ def test_crossing_layers_are_optimal():
 
 
 def test_rows_are_kept_and_optimal():
-    methods = [agrees(*instance(40_000 + seed, nested=True, with_rows=True)) for seed in range(100)]
-    assert methods.count("integer") >= 10
+    methods = [agrees(*instance(40_000 + seed, nested=True, with_rows=True)) for seed in range(60)]
+    assert methods.count("integer") >= 5
     assert methods.count("flow") >= 10
     methods = [agrees(*instance(50_000 + seed, nested=False, with_rows=True)) for seed in range(50)]
     assert methods.count("integer") >= 5

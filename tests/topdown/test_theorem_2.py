@@ -151,8 +151,9 @@ def toy(
 EPSILON = Exact.log(RATIO**-2)
 RHO_SQUARED = "0.961"  # above epsilon^2 / 2 = 0.9609 (Bun and Steinke 2016, Proposition 1.4)
 TOYS = [
-    ((STATE_TOTALS,), (2,), (0, 1, 2)),
-    ((STATE_TOTALS, SICK), (3,), (0, 1)),
+    ((STATE_TOTALS,), (2,), (0, 1)),
+    pytest.param((STATE_TOTALS,), (2,), (0, 1, 2), marks=pytest.mark.slow),
+    pytest.param((STATE_TOTALS, SICK), (3,), (0, 1), marks=pytest.mark.slow),
 ]
 
 
@@ -191,7 +192,10 @@ def test_theorem_2_a_budget_that_is_too_small_is_noticed():
     assert not satisfies(made.mechanism, smaller).satisfied
 
 
-@pytest.mark.parametrize(("invariants", "size"), [((STATE_TOTALS,), 2), ((STATE_TOTALS, SICK), 3)])
+@pytest.mark.parametrize(
+    ("invariants", "size"),
+    [((STATE_TOTALS,), 2), pytest.param((STATE_TOTALS, SICK), 3, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("output", [Multiplicative(), NormalisedRenyi()], ids=["D_Mult", "D_NoR"])
 def test_theorem_2_without_any_one_of_the_invariants_the_loss_is_infinite(invariants, size, output):
     made = toy(*invariants, sizes=(size,))

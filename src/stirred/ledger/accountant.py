@@ -30,6 +30,7 @@ from stirred.spec.input_premetric import Neighbours
 from stirred.spec.joint import restate
 from stirred.spec.multiverse import Trivial
 from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.policy import Restated
 from stirred.spec.specification import Flavor, Specification
 
 _RELATIONS: dict[str, tuple[str, tuple[str, ...], Relation]] = {
@@ -135,8 +136,11 @@ def _amplified(sample: Sample, inside: tuple[Specification, ...]) -> Specificati
     assumption = (
         f"sample {sample.name} was drawn afresh ({sample.design}, rate {sample.rate}) and stays secret"
     )
+    policy = whole.budget.policy
+    if policy is not None:
+        policy = Restated(formula=f"amplified by a secret sample ({sample.design}, {sample.rate})", of=policy)
     return whole.flavor.with_budget(
-        Budget.epsilon(min(Exact.computed(loss), given)),
+        Budget.epsilon(min(Exact.computed(loss), given), policy, whole.budget.at),
         assumptions=tuple(dict.fromkeys((*whole.assumptions, assumption))),
         standing=whole.standing,
     )

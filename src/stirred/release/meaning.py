@@ -87,7 +87,7 @@ class Meaning:
             setting=_setting(specification, chance) if odds else "",
             odds=odds,
             limits=_limits(specification),
-            policy=specification.budget.rule,
+            policy=specification.budget.rule.removesuffix("."),
             disclosure=_disclosure(specification),
             conversion_warnings=_conversion_warnings(specification),
         )
@@ -238,7 +238,7 @@ def _limits(specification: Specification) -> tuple[str, ...]:
 def _disclosure(specification: Specification) -> tuple[bool, str]:
     """Whether the number itself may be stated, and why (Corollary A.2.2 of the thesis)."""
     budget = specification.budget
-    if budget.is_constant and not budget.rule:
+    if budget.is_constant and budget.policy is None:
         return (
             True,
             "The number: it is the same for all possible data sets, so that stating it reveals nothing.",

@@ -246,7 +246,7 @@ def _blocks(specification: Specification) -> list[dict[str, str]]:
     for name, title, question in BLOCKS:
         block = getattr(specification, name)
         if name == "budget":
-            symbol, words = str(block), block.rule or "one number for every universe"
+            symbol, words = str(block), block.rule.removesuffix(".") or "one number for every universe"
             exact = "; ".join(dict.fromkeys(str(a) for a in block.amounts[:3]))
             words += f"; exactly {exact}" if block.is_constant else ""
         elif name == "domain":

@@ -15,6 +15,7 @@ from pydantic import model_validator
 from stirred.errors import InvalidBudget, ParametrisationMissing, StirredError
 from stirred.spec.block import Block
 from stirred.spec.exact import ZERO, Exact
+from stirred.spec.policy import Policy, Restated, Statistic
 
 Parametrisation = Literal["epsilon", "rho", "rho_squared", "mu", "loss", "epsilon_of_delta", "tradeoff"]
 
@@ -30,14 +31,16 @@ LETTER = {
 
 _SHOWN = {"rho_squared": "ρ²"}
 
+HERE = " in this universe"
+
 
 class Budget(Block):
     """A protection loss budget.
 
     ``amounts`` has one number for a constant budget, or one for each universe in the order in which
-    the multiverse lists them. ``rule`` states the policy by which the amount follows from the universe;
-    the policy may always be published (Corollary A.2.2). ``curve`` holds (delta, epsilon) or
-    (level, type-II error) pairs.
+    the multiverse lists them. With a ``policy`` the one amount is its value in the universe of the data,
+    which ``at`` describes; the policy may always be published (Corollary A.2.2). ``curve`` holds
+    (delta, epsilon) or (level, type-II error) pairs.
 
     Examples
     --------
@@ -49,7 +52,8 @@ class Budget(Block):
 
     parametrisation: Parametrisation
     amounts: tuple[Exact, ...] = ()
-    rule: str = ""
+    policy: Policy | None = None
+    at: tuple[Statistic, ...] = ()
     curve: tuple[tuple[Exact, Exact], ...] = ()
 
     @model_validator(mode="before")
@@ -71,14 +75,16 @@ class Budget(Block):
         is_curve = self.parametrisation in {"epsilon_of_delta", "tradeoff"}
         if is_curve == bool(self.amounts) or is_curve != bool(self.curve):
             raise ValueError("a curve for epsilon_of_delta and tradeoff, amounts for all else")
+        if self.policy is not None and len(self.amounts) != 1:
+            raise ValueError("one amount beside a policy: its value in the universe of the data")
         if any(value < ZERO for pair in self.curve for value in pair):
             raise ValueError("a curve of non-negative numbers")
         return self
 
     @classmethod
-    def epsilon(cls, value: object, rule: str = "") -> Self:
+    def epsilon(cls, value: object, policy: Policy | None = None, at: tuple[Statistic, ...] = ()) -> Self:
         """For D_Mult, its delta-approximation, Renyi divergence and the density ratio."""
-        return cls(parametrisation="epsilon", amounts=(_amount(value),), rule=rule)
+        return cls(parametrisation="epsilon", amounts=(_amount(value),), policy=policy, at=at)
 
     @classmethod
     def zcdp(cls, *, rho_squared: object = None, rho: object = None) -> Self:
@@ -116,8 +122,16 @@ class Budget(Block):
         return cls(parametrisation="epsilon_of_delta", curve=tuple(pairs))
 
     @property
+    def rule(self) -> str:
+        """The policy in words, with the universe in which the amount is its value."""
+        if self.policy is None:
+            return ""
+        where = f" In the universe of the data {' and '.join(map(str, self.at))}." if self.at else ""
+        return f"{self.policy.text}.{where}"
+
+    @property
     def is_constant(self) -> bool:
-        """Whether one amount holds in every universe."""
+        """Whether there is one amount: for every universe, or with a policy for that of the data."""
         return len(self.amounts) == 1
 
     @property
@@ -154,7 +168,10 @@ class Budget(Block):
         scale = Fraction(factor)
         power = scale**2 if self.parametrisation == "rho_squared" else scale
         amounts = tuple(a if a.is_infinite else a * power for a in self.amounts)
-        return Budget(parametrisation=self.parametrisation, amounts=amounts, rule=self.rule)
+        policy = self.policy
+        if policy is not None and power != 1:
+            policy = Restated(formula=f"{power} times the amount", of=policy)
+        return Budget(parametrisation=self.parametrisation, amounts=amounts, policy=policy, at=self.at)
 
     def same_units(self, other: Budget) -> bool:
         """Whether the two linear numbers are in one currency."""
@@ -168,7 +185,7 @@ class Budget(Block):
         if self.curve:
             return f"{letter}: a curve of {len(self.curve)} points"
         if self.is_constant:
-            return f"{letter} = {shown(self.amount)}"
+            return f"{letter} = {shown(self.amount)}{'' if self.policy is None else HERE}"
         low, high = min(self.amounts), max(self.amounts)
         return f"{letter} from {shown(low)} to {shown(high)}, by universe"
 

@@ -135,7 +135,7 @@ def _amount(s: Specification) -> str:
     if not s.budget.curve and s.budget.is_constant and s.budget.amount.rational is None:
         text += f" (exactly {s.budget.amount}, shown rounded up)"
     if s.budget.rule:
-        text += f". Policy: {s.budget.rule}"
+        return f"{text}. Policy: {s.budget.rule}"
     return text + "."
 
 

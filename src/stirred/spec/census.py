@@ -96,7 +96,7 @@ class SwappingScheme:
             multiverse=swapping_invariants("household", self.match, self.swap, hold),
             input_premetric=_HOUSEHOLD_UNIT,
             output_premetric=Multiplicative(),
-            budget=swapping_budget(self.largest_stratum, rate),
+            budget=swapping_budget(self.largest_stratum, rate, "household", self.match),
             assumptions=(_IMPUTED,),
             standing="proved",
         )

@@ -24,6 +24,7 @@ from stirred.spec.normal_form import all_constraints, explicit_constraints
 from stirred.spec.normalisation import binds_nothing, conditioned, normalised, with_plain_output
 from stirred.spec.output_order import demands_more, linear_factor
 from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.policy_order import pointwise
 from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Specification
 from stirred.spec.witness import witness
@@ -252,7 +253,7 @@ def _budgets(first: Specification, second: Specification, same_flavor: bool) -> 
         Order.WEAKER: "larger",
         Order.EQUIVALENT: "equal",
         Order.INCOMPARABLE: "smaller in some universes and larger in others",
-        Order.UNDECIDED: "not both constant, and no universe by universe comparison is possible",
+        Order.UNDECIDED: "not known to be smaller or larger in every universe",
     }
     return BlockVerdict("budget", order, f"the first budget is {words[order]}", theorem)
 
@@ -261,12 +262,27 @@ def _pointwise(first: Specification, second: Specification) -> Order:
     a, b = first.budget, second.budget
     if a.curve or b.curve:
         return Order.EQUIVALENT if a == b else Order.UNDECIDED
+    if _by_policy(first, second):
+        found = pointwise(a, b, first.domain)
+        return Order.UNDECIDED if found is None else _POINTWISE[found]
     if not (a.is_constant and b.is_constant) and first.multiverse != second.multiverse:
         return Order.UNDECIDED
     indices = range(max(len(a.amounts), len(b.amounts)))
     pairs = [(a.linear(i), b.linear(i)) for i in indices]
     below, above = all(x <= y for x, y in pairs), all(x >= y for x, y in pairs)
     return _order(below, above)
+
+
+def _by_policy(*specifications: Specification) -> bool:
+    return any(s.budget.policy is not None for s in specifications)
+
+
+_POINTWISE = {
+    "equal": Order.EQUIVALENT,
+    "below": Order.STRONGER,
+    "above": Order.WEAKER,
+    "crossing": Order.INCOMPARABLE,
+}
 
 
 def _order(forward: bool, backward: bool) -> Order:
@@ -280,7 +296,7 @@ def _order(forward: bool, backward: bool) -> Order:
 
 def _decidable(first: Specification, second: Specification) -> bool:
     exact = isinstance(first.output_premetric, Multiplicative | NormalisedRenyi)
-    same = first.output_premetric == second.output_premetric
+    same = first.output_premetric == second.output_premetric and not _by_policy(first, second)
     if not (exact and same and first.domain.is_finite) or len(_units(first, second)) > 1:
         return False
     with contextlib.suppress(NotComputable):
@@ -396,6 +412,9 @@ def _refuted(first: Specification, second: Specification) -> str | None:
         second.input_premetric,
     )
     flags = first.input_premetric.flags
+    if exact and same and flags.triangle and flags.symmetric and _by_policy(first, second):
+        exceeds = _pointwise(first, second) in {Order.WEAKER, Order.INCOMPARABLE}
+        return "its policy allows more in some universe" if exceeds and free else None
     constant = first.budget.is_constant and second.budget.is_constant
     if exact and same and constant and flags.triangle and flags.symmetric:
         larger = first.budget.linear() > second.budget.linear()
@@ -422,6 +441,13 @@ def _implies(
     if not (first.budget.is_constant and second.budget.is_constant):
         return None
     scale = Exact.of(1) if found.lower.is_infinite else found.lower
+    if _by_policy(first, second):
+        if factor[0] <= scale and _pointwise(first, second) in {Order.STRONGER, Order.EQUIVALENT}:
+            return (
+                f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
+                f"{weaker}'s (2.4.15: {found.reason}), {factor[1]}, and its policy is nowhere larger"
+            )
+        return None
     offered, wanted = first.budget.linear(), second.budget.linear()
     if wanted.is_infinite or _scaled_at_most(offered, factor[0], wanted, scale):
         return (

@@ -8,7 +8,7 @@ needs fresh, independent seeds; otherwise the joint law must be given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -31,6 +31,8 @@ from stirred.spec.output_premetric import (
     Renyi,
 )
 from stirred.spec.partition import budgets_that_add
+from stirred.spec.policy import SUM, realised_together, together
+from stirred.spec.policy_order import policy_of
 from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Flavor, Specification
 
@@ -164,9 +166,14 @@ def _ranked_in_every_universe(parts: tuple[Specification, ...], assumption: str)
         for i in range(max(map(len, rows)))
     ]
     assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
+    budgets = [part.budget for part in parts]
     return [
         part.flavor.with_budget(
-            Budget.by_universe(kind, [column[rank] for column in columns]),
+            _by_policy(
+                Budget.by_universe(kind, [column[rank] for column in columns]),
+                f"number {rank + 1} of the amounts, the largest first,",
+                budgets,
+            ),
             assumptions=(*assumptions, assumption),
             standing=_standing(parts),
         )
@@ -337,10 +344,39 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
     kind = _common_parametrisation(premetric, budgets)
     assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
     return flavor.with_budget(
-        Budget.by_universe(kind, amounts),
+        _by_policy(Budget.by_universe(kind, amounts), _words(premetric, law), budgets),
         assumptions=(*assumptions, "the seeds of all parts are independent"),
         standing=_standing(parts),
     )
+
+
+def _by_policy(budget: Budget, how: str, parts: Sequence[Budget]) -> Budget:
+    """The budget with the policy that its parts make together, if one of them has a policy."""
+    if all(part.policy is None for part in parts):
+        return budget
+    policies = [policy_of(part) for part in parts]
+    if None in policies or not budget.is_constant:
+        raise NotImplied(
+            "a budget that is listed by universe does not combine with one that a policy gives",
+            field="budget",
+            expected="policies and constants, or lists over one multiverse",
+            hint="Evaluate the policy in every universe and list its values.",
+        )
+    return Budget(
+        parametrisation=budget.parametrisation,
+        amounts=budget.amounts,
+        policy=together(how, [policy for policy in policies if policy is not None]),
+        at=realised_together(part.at for part in parts),
+    )
+
+
+def _words(premetric: Any, law: str) -> str:
+    """The composition law of the amounts, in words."""
+    if law == "product":
+        return "(1+a)(1+b)... - 1"
+    if law == "sum of squares" and not isinstance(premetric, NormalisedRenyi):
+        return "the root of the sum of squares"
+    return SUM
 
 
 def _no_rule_for_curves() -> NotImplied:

@@ -39,6 +39,7 @@ from stirred.spec.output_premetric import (
     Renyi,
     TotalVariation,
 )
+from stirred.spec.policy import Restated
 from stirred.spec.separation import least_distance
 from stirred.spec.specification import Specification
 
@@ -82,7 +83,7 @@ def convert(
 ) -> Converted:
     """Restate a guarantee in another output premetric.
 
-    A budget that follows from the universe by a rule keeps the rule, under the formula of the conversion,
+    A budget that follows from the universe by a policy keeps the policy, under the formula of the conversion,
     which rises with the budget.
 
     Parameters
@@ -109,10 +110,15 @@ def convert(
         steps.append(note)
     options = _Options(delta, alpha, method, None if attributes is None else tuple(attributes))
     premetric, budget = edge.apply(specification, options)
-    rule = specification.budget.rule
-    if rule and edge.formula:
-        rule = f"{options.formula or edge.formula}, of the following. {rule}"
-    budget = Budget(parametrisation=budget.parametrisation, amounts=budget.amounts, rule=rule)
+    if (policy := specification.budget.policy) is not None:
+        if edge.formula:
+            policy = Restated(formula=options.formula or edge.formula, of=policy)
+        budget = Budget(
+            parametrisation=budget.parametrisation,
+            amounts=budget.amounts,
+            policy=policy,
+            at=specification.budget.at,
+        )
     fields = dict(specification) | {"output_premetric": premetric, "budget": budget}
     steps += [options.step] if options.step else []
     if options.assumption:

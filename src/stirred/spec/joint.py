@@ -26,6 +26,7 @@ from stirred.spec.output_premetric import (
     NormalisedRenyi,
     Renyi,
 )
+from stirred.spec.policy import together
 from stirred.spec.specification import Flavor, Specification
 from stirred.spec.unit import change_unit
 
@@ -142,7 +143,17 @@ def _restated(
             refusals.append(refusal)
     if not found:
         raise refusals[0]
-    return min(found, key=lambda s: s.budget.linear())
+    return _smaller(found)
+
+
+def _smaller(found: list[Specification]) -> Specification:
+    """The one with the smaller budget; by policies, the smaller one in every universe."""
+    least = min(found, key=lambda s: s.budget.linear())
+    policies = list(dict.fromkeys(s.budget.policy for s in found if s.budget.policy is not None))
+    if len(policies) < 2:
+        return least
+    budget = least.budget.model_copy(update={"policy": together("the smaller", policies)})
+    return Specification(**dict(least) | {"budget": budget})
 
 
 def _converted_first(

@@ -16,11 +16,7 @@ from stirred.spec.budget import Budget
 from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.invariant import Count
 from stirred.spec.multiverse import Invariants
-
-RULE = (
-    "with b the size of the largest stratum that holds two distinct records and odds o = p/(1-p): "
-    "ln(b+1) - ln o up to p = sqrt(b+1)/(sqrt(b+1)+1), then ln o; zero where b = 0"
-)
+from stirred.spec.policy import Swapping
 
 
 def swapping_invariants(
@@ -71,9 +67,10 @@ def swapping_loss(largest_stratum: int, rate: object) -> Exact:
     return Exact.log(max((largest_stratum + 1) / odds, odds))
 
 
-def swapping_budget(largest_stratum: int, rate: object) -> Budget:
-    """The protection loss as a budget that carries its rule."""
-    return Budget.epsilon(swapping_loss(largest_stratum, rate), rule=RULE)
+def swapping_budget(largest_stratum: int, rate: object, unit: str, match: Iterable[str]) -> Budget:
+    """The protection loss by Theorem 1 as a policy, with its value at the largest stratum of the data."""
+    policy = Swapping(theorem="1", unit=unit, match=tuple(match), rate=Exact(_rate(rate)))
+    return Budget.epsilon(swapping_loss(largest_stratum, rate), policy, (policy.at(largest_stratum),))
 
 
 def _rate(rate: object) -> Fraction:

@@ -16,7 +16,9 @@ import numpy as np
 from stirred.data import code_columns
 from stirred.errors import InputError, Refusal
 from stirred.noise import Source, bernoulli
-from stirred.spec.exact import INFINITY, Exact, as_fraction
+from stirred.spec.budget import Budget
+from stirred.spec.exact import INFINITY, as_fraction
+from stirred.spec.policy import Stated
 from stirred.spec.specification import Standing
 from stirred.swap.derangement import derange, select_records
 from stirred.swap.enumeration import (
@@ -74,16 +76,18 @@ class ExperimentalSwap(PermutationSwap):
                 hint="Choose for example 1/10.",
             )
 
-    def _loss(self, prepared: Prepared) -> tuple[Exact, str, Standing]:
+    def _budget(self, prepared: Prepared) -> tuple[Budget, Standing]:
         sizes = prepared.strata.sizes
         if prepared.records.persons is not None:
-            return INFINITY, OPEN, "uncertified"
+            return Budget.epsilon(INFINITY, Stated(text=OPEN)), "uncertified"
         if prepared.records.households.height > LARGEST_ENUMERATED * 4 or sizes.max() > LARGEST_ENUMERATED:
-            return INFINITY, OPEN, "uncertified"
+            return Budget.epsilon(INFINITY, Stated(text=OPEN)), "uncertified"
         worst = max(
             exact_loss(records, self._fixed, derange=self._twin()).loss for records in _by_stratum(prepared)
         )
-        return worst, RULE, "enumerated"
+        rule = f"{RULE}, at the rate {self._fixed} with the law {self.law}"
+        near = f" ({self.near}, anywhere {self.anywhere})" if self.law == "nearby-first" else ""
+        return Budget.epsilon(worst, Stated(text=rule + near)), "enumerated"
 
     def _twin(self) -> Derange:
         if self.law == "no-vacuous":

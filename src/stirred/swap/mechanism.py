@@ -30,8 +30,9 @@ from stirred.spec.input_premetric import HammingUnordered
 from stirred.spec.invariant import Condition, Count
 from stirred.spec.multiverse import Invariants
 from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.policy import Stated, Swapping
 from stirred.spec.protocol import Release, trial
-from stirred.spec.psa import RULE, swapping_invariants, swapping_loss
+from stirred.spec.psa import swapping_invariants, swapping_loss
 from stirred.spec.schema import Attribute, Schema
 from stirred.spec.specification import Specification, Standing
 from stirred.swap.derangement import Rates, draw_donors
@@ -270,13 +271,13 @@ class PermutationSwap:
             )
             multiverse = Invariants(invariants=(*multiverse.invariants, imputed), label="c_Swap")
             assumptions = (UNCOVERED,)
-        epsilon, rule, standing = self._loss(prepared)
+        budget, standing = self._budget(prepared)
         return Specification(
             domain=self._domain(roles),
             multiverse=multiverse,
             input_premetric=HammingUnordered(unit=self.unit),
             output_premetric=Multiplicative(),
-            budget=Budget.epsilon(epsilon, rule=rule),
+            budget=budget,
             assumptions=assumptions,
             standing=standing,
         )
@@ -300,14 +301,33 @@ class PermutationSwap:
         listed = self.codebook.attributes if self.codebook is not None else ()
         return next((a for a in listed if a.name == name), Attribute(name=name))
 
-    def _loss(self, prepared: Prepared) -> tuple[Exact, str, Standing]:
-        strata = prepared.strata
+    def _budget(self, prepared: Prepared) -> tuple[Budget, Standing]:
+        """The loss as a policy over universes, and its value in that of the records."""
+        b, match = prepared.strata.largest, prepared.roles.match
         if isinstance(self.rate, VariableRate):
-            return variable_rate_loss(_extreme_rates(prepared)), VARIABLE_RULE, "proved"
+            loss, policy = variable_rate_loss(_extreme_rates(prepared)), Stated(text=self._variable(match))
+            return Budget.epsilon(loss, policy), "proved"
         assert self._fixed is not None
-        if self.loss == "tighter":
-            return tighter_loss(strata.largest, self._fixed), TIGHTER_RULE, "proved"
-        return swapping_loss(strata.largest, self._fixed), RULE, "proved"
+        tighter = self.loss == "tighter"
+        rule = Swapping(
+            theorem="B" if tighter else "1",
+            unit=self.unit,
+            match=match,
+            rate=Exact(self._fixed),
+            where="" if self.imputed is None else "that are not imputed",
+        )
+        loss = (tighter_loss if tighter else swapping_loss)(b, self._fixed)
+        return Budget.epsilon(loss, rule, (rule.at(b),)), "proved"
+
+    def _variable(self, match: Sequence[str]) -> str:
+        """The policy with all its parameters."""
+        assert isinstance(self.rate, VariableRate)
+        among = "" if self.imputed is None else " that are not imputed"
+        rates = "; ".join(f"{' '.join(map(str, key))}: {rate}" for key, rate in self.rate.table)
+        return (
+            f"{VARIABLE_RULE}. Strata of {self.unit} records{among} by {', '.join(match) or 'nothing'}; "
+            f"rates by {', '.join(self.rate.by)}: {rates}; otherwise {self.rate.otherwise}"
+        )
 
     def arranged(self, prepared: Prepared, donors: NDArray[Any], order: NDArray[Any]) -> pl.DataFrame:
         """Gather every column once: held columns by the new order, swapped columns through the donors."""
@@ -394,10 +414,6 @@ class PermutationSwap:
 VARIABLE_RULE = (
     "the largest, over strata with two distinct records, of ln(n+1) - ln o_min and ln o_max, with n the size "
     "of the stratum and o_min, o_max the extreme odds p/(1-p) in it"
-)
-TIGHTER_RULE = (
-    "with b the largest stratum of two distinct records, o = p/(1-p) and d the derangement numbers: "
-    "max(ln o, ln[d(b)/d(b-2)]/2 - ln o) for b of at least 4"
 )
 
 

@@ -1,0 +1,211 @@
+"""Budgets that follow from the universe: rule 4 of the algebra of guarantees."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from stirred.errors import NotImplied
+from stirred.ledger.accountant import carried, tally
+from stirred.spec import Budget, Specification, catalogue, compare, compose, convert, parallel
+from stirred.spec.comparison import Order
+from stirred.spec.joint import jointly
+from stirred.spec.policy import Fixed, Restated, Stated, Swapping, Together
+from stirred.spec.policy_order import pointwise
+from stirred.spec.psa import swapping_budget, swapping_loss
+from stirred.spec.unit import change_unit
+from stirred.swap import PermutationSwap
+from stirred.swap.loss import tighter_loss
+
+
+def swapped(rate: object = "0.5", b: int = 2, match: tuple[str, ...] = ("state",)) -> Specification:
+    base = catalogue.specification("psa-2020-county")
+    budget = swapping_budget(b, rate, "household", match)
+    return Specification(**dict(base) | {"budget": budget})
+
+
+def by_hand(b: int, p: Fraction) -> float:
+    """Theorem 1, from its statement."""
+    u = math.log(p / (1 - p))
+    return max(math.log(b + 1) - u, u)
+
+
+def test_one_policy_on_two_data_sets_is_one_guarantee() -> None:
+    small, large = swapped(b=2), swapped(b=100)
+    assert small.budget.amount < large.budget.amount
+    assert compare(small, large).overall == Order.EQUIVALENT
+
+
+def test_a_rate_of_97_percent_is_not_stronger_than_one_of_50() -> None:
+    assert float(swapping_loss(2, "0.97")) == pytest.approx(3.476, abs=5e-4)
+    assert float(swapping_loss(2, "0.5")) == pytest.approx(1.099, abs=5e-4)
+    assert float(swapping_loss(1000, "0.97")) == pytest.approx(3.476, abs=5e-4)
+    assert float(swapping_loss(1000, "0.5")) == pytest.approx(6.909, abs=5e-4)
+    for b in (2, 32, 1000):
+        verdict = compare(swapped("0.97", b), swapped("0.5", b))
+        assert verdict.overall == Order.INCOMPARABLE
+        assert (
+            verdict.blocks[-1].reason == "the first budget is smaller in some universes and larger in others"
+        )
+    crossing = [b for b in range(2, 100) if by_hand(b, Fraction(97, 100)) < by_hand(b, Fraction(1, 2))]
+    assert crossing[0] == 32
+
+
+RATES = [Fraction(k, 20) for k in range(1, 20)]
+
+
+@pytest.mark.parametrize(("theorem", "loss"), [("1", swapping_loss), ("B", tighter_loss)])
+def test_the_order_of_two_rates_is_that_of_their_losses_at_every_size(theorem: str, loss: object) -> None:
+    sizes = [2, 3, 4, 5, 6, 8, 11, 20, 60, 361, 5000]
+    values = {p: [float(loss(b, p)) for b in sizes] for p in RATES}  # type: ignore[operator]
+    domain = catalogue.specification("psa-2020-county").domain
+    for p, q in itertools.product(RATES, RATES):
+        one, two = (
+            Budget.epsilon(1, Swapping(theorem=theorem, unit="household", match=("a",), rate=r))  # type: ignore[arg-type]
+            for r in (p, q)
+        )
+        pairs = list(zip(values[p], values[q], strict=True))
+        below = all(a <= b + 1e-12 for a, b in pairs)
+        above = all(a >= b - 1e-12 for a, b in pairs)
+        expected = {
+            (True, True): "equal",
+            (True, False): "below",
+            (False, True): "above",
+            (False, False): "crossing",
+        }[below, above]
+        found = pointwise(one, two, domain)
+        # Two rates whose losses cross beyond the sizes tried here cross all the same.
+        crossing_beyond = found == "crossing" and ((p > q and above) or (p < q and below))
+        assert found == expected or crossing_beyond
+
+
+def largest_by_hand(strata: list[list[tuple[str, ...]]]) -> int:
+    """The largest stratum in which held and swapped values both vary."""
+    mixed = [s for s in strata if len({r[:2] for r in s}) > 1 and len({r[2] for r in s}) > 1]
+    return max(map(len, mixed), default=0)
+
+
+def test_a_finer_key_loses_less_in_every_universe() -> None:
+    """The largest stratum with two distinct records, counted by hand, never grows with the key."""
+    records = list(itertools.product("ab", "xy", "12"))  # matched or held, held, swapped
+    for data in itertools.combinations_with_replacement(records, 4):
+        by_first = [[r for r in data if r[0] == key] for key in "ab"]
+        assert largest_by_hand(by_first) <= largest_by_hand([list(data)])
+    fine, coarse = swapped(match=("state", "size")), swapped(match=("state",))
+    domain = fine.domain
+    assert pointwise(fine.budget, coarse.budget, domain) == "below"
+    assert pointwise(coarse.budget, fine.budget, domain) == "above"
+    assert pointwise(fine.budget, swapped("0.2").budget, domain) == "below"
+    assert pointwise(fine.budget, swapped("0.6").budget, domain) is None
+    assert pointwise(fine.budget, swapped(match=("county",)).budget, domain) is None
+
+
+def test_a_constant_against_a_policy() -> None:
+    policy = swapped("0.5", 50)
+    constant = {
+        c: Specification(**dict(policy) | {"budget": Budget.epsilon(c)}) for c in ("1", "ln(3)", "2", "9")
+    }
+    assert compare(constant["1"], policy).overall == Order.STRONGER
+    assert compare(constant["ln(3)"], policy).overall == Order.STRONGER
+    assert compare(constant["2"], policy).overall == Order.INCOMPARABLE
+    assert compare(policy, constant["9"]).overall == Order.INCOMPARABLE
+    assert float(policy.budget.amount) < 9
+
+
+def test_unknown_pairs_of_rules_are_undecided() -> None:
+    policy = swapped()
+    other = Specification(**dict(policy) | {"budget": Budget.epsilon(1, Stated(text="one rule"))})
+    another = Specification(**dict(policy) | {"budget": Budget.epsilon(2, Stated(text="another rule"))})
+    assert compare(policy, other).overall == Order.UNDECIDED
+    assert compare(other, another).overall == Order.UNDECIDED
+    assert compare(other, other).overall == Order.EQUIVALENT
+
+
+def test_composition_keeps_the_rules_and_adds_their_values() -> None:
+    first, second = swapped("0.5", 7), swapped("0.2", 7)
+    both = compose(first, second)
+    assert both.budget.amount == first.budget.amount + second.budget.amount
+    assert both.budget.policy == Together(how="the sum", parts=(first.budget.policy, second.budget.policy))
+    assert both.budget.at == first.budget.at
+    again = compose(both, second)
+    assert isinstance(again.budget.policy, Together)
+    assert len(again.budget.policy.parts) == 3
+    with_noise = compose(first, Specification(**dict(first) | {"budget": Budget.epsilon("1/2")}))
+    assert isinstance(with_noise.budget.policy, Together)
+    assert with_noise.budget.policy.parts[1] == Fixed(parametrisation="epsilon", amount="1/2")
+
+
+def test_values_of_two_universes_do_not_add_up() -> None:
+    with pytest.raises(NotImplied, match="different universes"):
+        compose(swapped("0.5", 7), swapped("0.2", 8))
+
+
+def test_conversions_and_changes_of_unit_keep_the_rule() -> None:
+    swap = swapped("0.5", 7)
+    converted = convert(swap, "zcdp").specification
+    assert isinstance(converted.budget.policy, Restated)
+    assert converted.budget.policy.of == swap.budget.policy
+    assert converted.budget.at == swap.budget.at
+    person = change_unit(swap, catalogue.specification("tda-dhc").input_premetric, 2, "two households a move")
+    assert person.budget.policy == Restated(formula="2 times the amount", of=swap.budget.policy)
+    joint = jointly(swap, catalogue.specification("tda-dhc"))
+    assert isinstance(joint.budget.policy, Together)
+    assert "the largest stratum of household records by state" in joint.budget.rule
+
+
+def test_the_order_of_converted_policies_is_that_of_the_policies() -> None:
+    low, high = (convert(swapped(rate, 7), "zcdp").specification for rate in ("0.5", "0.6"))
+    assert compare(high, low).overall == Order.STRONGER
+    assert compare(convert(swapped("0.5", 90), "zcdp").specification, low).overall == Order.EQUIVALENT
+
+
+def test_parallel_parts_keep_the_rules() -> None:
+    parts = [swapped("0.5", 7), swapped("0.2", 7)]
+    both = parallel(*parts, by="state")
+    assert both.budget.policy is not None
+    assert both.budget.amount >= max(part.budget.amount for part in parts)
+
+
+def test_the_number_is_said_to_hold_in_this_universe() -> None:
+    swap = swapped("0.5", 7)
+    assert str(swap).endswith("ε = 2.0795 in this universe")
+    assert "with two distinct ones has size 7." in swap.budget.rule
+    constant = Specification(**dict(swap) | {"budget": Budget.epsilon(1)})
+    assert str(constant).endswith("ε = 1")
+
+
+def test_a_policy_survives_its_file() -> None:
+    for spec in (
+        swapped(),
+        compose(swapped("0.5", 7), swapped("0.2", 7)),
+        convert(swapped(), "zcdp").specification,
+    ):
+        assert Specification.from_json(spec.to_json()) == spec
+
+
+def test_the_mechanism_states_its_policy() -> None:
+    frame = pl.DataFrame({"m": ["a"] * 4, "h": ["1", "2", "3", "4"], "s": ["x", "y", "z", "w"]})
+    half = PermutationSwap(unit="household", match=("m",), swap=("s",), hold=("h",), rate="1/2")
+    high = PermutationSwap(unit="household", match=("m",), swap=("s",), hold=("h",), rate="0.97")
+    tighter = PermutationSwap(
+        unit="household", match=("m",), swap=("s",), hold=("h",), rate="1/2", loss="tighter"
+    )
+    one, two, three = (m.guarantee(frame) for m in (half, high, tighter))
+    assert isinstance(one.budget.policy, Swapping)
+    assert one.budget.at[0].value == 4
+    assert compare(one, half.guarantee(pl.concat([frame, frame]))).overall == Order.EQUIVALENT
+    assert compare(one, two).overall == Order.INCOMPARABLE
+    assert compare(three, one).overall == Order.STRONGER
+
+
+def test_the_ledger_keeps_the_policy_of_what_was_spent() -> None:
+    swap = swapped("0.5", 7)
+    part = carried(swap, swap.flavor, None, None)
+    assert part.specification.budget.policy == swap.budget.policy
+    spent = tally([part, part], swap.flavor).specification()
+    assert isinstance(spent.budget.policy, Together)
+    assert str(spent).endswith("in this universe")
