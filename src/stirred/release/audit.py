@@ -25,7 +25,9 @@ from stirred.noise import Source, TestSource
 from stirred.release.job import job_of
 from stirred.release.plan import Plan, SwapPlan
 from stirred.release.replay import replayed
+from stirred.spec.budget import Budget
 from stirred.spec.exact import Exact
+from stirred.spec.policy import Stated
 from stirred.spec.specification import Specification
 
 DRAWS = 100_000
@@ -111,7 +113,12 @@ def claim_of(plan: Plan, guarantee: Specification) -> Specification:
     """What a plan claims: the guarantee of its mechanism, with the announced budget if there is one."""
     if plan.claim is None:
         return guarantee
-    budget = guarantee.budget.model_copy(update={"amounts": (Exact.of(plan.claim),), "rule": ""})
+    budget = Budget(
+        parametrisation=guarantee.budget.parametrisation,
+        amounts=(Exact.of(plan.claim),),
+        policy=None if guarantee.budget.policy is None else Stated(text=f"{plan.claim}, as announced"),
+        at=guarantee.budget.at,
+    )
     return guarantee.flavor.with_budget(
         budget, assumptions=guarantee.assumptions, standing=guarantee.standing
     )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,18 +73,27 @@ ONE_RECORD = (
     "one {first} record belongs to one {other} record, whose membership is fixed: changing one {first} "
     "changes at most one {other}; a change of a {other} alone, or of who lives where, is not covered"
 )
+TWO_RECORDS = (
+    "one {first} record belongs to one {other} record at a time: changing one {first}, a move included, "
+    "changes at most two {other} records; a change of a {other} alone is not covered"
+)
 INSECURE = "the measurements were made with a test seed or in unknown ways"
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Universe:
-    """One kind of record that is measured and estimated: its schema, its budget, how it is estimated."""
+    """One kind of record that is measured and estimated: its schema, its budget, how it is estimated.
+
+    ``touched`` says how many of its records one record of the first unit changes at most: one, where nobody
+    moves from one to another, or two, where a move empties one and fills another.
+    """
 
     unit: str
     schema: Schema
     allocation: Allocation
     settings: Settings = field(default_factory=Settings)
+    touched: Literal[1, 2] = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,10 +248,11 @@ class TopDown:
         parts = [self._universe_specification(u) for u in self.universes]
         first = self.universes[0].unit
         for i, universe in enumerate(self.universes[1:], start=1):
-            fixed = ONE_RECORD.format(first=first, other=universe.unit.replace("_", " "))
+            words = ONE_RECORD if universe.touched == 1 else TWO_RECORDS
+            because = words.format(first=first, other=universe.unit.replace("_", " "))
             # A record that changes is replaced: one is removed and one is added.
-            factor = 1 if universe.allocation.change == "replace-one" else 2
-            parts[i] = change_unit(parts[i], self._premetric(self.universes[0]), factor, fixed)
+            factor = universe.touched * (1 if universe.allocation.change == "replace-one" else 2)
+            parts[i] = change_unit(parts[i], self._premetric(self.universes[0]), factor, because)
         parts += [release.specification for release in self.earlier]
         return compose(*parts, under=parts[0].flavor) if len(parts) > 1 else parts[0]
 

@@ -82,6 +82,7 @@ class UnitPlan(Block):
     budget: BudgetPlan | None = None
     passes: dict[str, tuple[tuple[str, ...], ...]] = Field(default_factory=dict)
     rounding_chain: tuple[str, ...] = ("total", "detailed")
+    touched: Literal[1, 2] = 1
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -89,6 +90,8 @@ class UnitPlan(Block):
             raise ValueError("either a preset or a schema")
         if self.preset is not None and self.budget is not None:
             raise ValueError("a preset, which has its own budget, or a schema with a budget")
+        if self.touched != 1 and not self.measured:
+            raise ValueError("touched for units that are measured alone")
         return self
 
     @property
@@ -188,7 +191,17 @@ class Plan(Block):
             else:
                 assert unit.schema_ is not None
                 counted[name] = unit.schema_
-        universes = [self._aimed(universe) for universe in universes]
+        universes = [
+            replace(self._aimed(universe), touched=self.units[universe.unit].touched)
+            for universe in universes
+        ]
+        if universes and universes[0].touched != 1:
+            raise InputError(
+                f"{universes[0].unit} is the unit of the guarantee",
+                field=f"units.{universes[0].unit}.touched",
+                expected="touched for the other measured units alone",
+                hint="It says how many of their records one change of this unit touches.",
+            )
         constraints = self.constraints
         if constraints is None:
             plain = [c for p in presets.values() for c in p.constraints]
