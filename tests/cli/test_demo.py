@@ -101,6 +101,7 @@ def test_a_demonstration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(demonstration, "audit_plan", lambda _: None)
     monkeypatch.setattr(demonstration, "run_release", broken)
     with pytest.raises(KeyboardInterrupt):
         demonstration.demonstrate(tmp_path / "made")
