@@ -5,7 +5,8 @@ Guarantee
     is the operating system's: it ends with its process, however that ends.
 Assumes
     A file system and an operating system with locks (``flock``); elsewhere every process goes on, and what
-    must not happen twice is decided by the ledger alone.
+    must not happen twice is decided by the ledger alone. A process that is killed leaves an empty file, which
+    keeps nobody out and which the next run removes.
 """
 
 from __future__ import annotations

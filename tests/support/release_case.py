@@ -195,9 +195,11 @@ def _opened(ledger: Ledger, case: Path, mechanisms: Sequence[str]) -> Ledger:
 
 
 def leftovers(output: Path) -> list[str]:
-    """Whatever a run left beside its output."""
+    """Whatever a run left beside its output; the empty lock of one that was killed apart."""
     return sorted(
-        p.name for p in output.parent.iterdir() if p.name.startswith((f".{output.name}", ".stirred"))
+        p.name
+        for p in output.parent.iterdir()
+        if p.name.startswith((f".{output.name}", ".stirred")) and p.name != f".{output.name}.lock.part"
     )
 
 

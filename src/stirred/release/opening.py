@@ -28,7 +28,7 @@ def open_account(
     jobs = [job_of(plan, path.parent) for plan, path in zip(plans, paths, strict=True)]
     name, ceiling = _agreed(plans)
     joint = joint_guarantee([(plan, job.specification()) for plan, job in zip(plans, jobs, strict=True)])
-    budget = joint.budget.model_copy(update={"amounts": (ceiling,), "rule": ""})
+    budget = joint.budget.model_copy(update={"amounts": (ceiling,), "policy": None, "at": ()})
     opened = joint.flavor.with_budget(budget)
     ledger.open_dataset(name, opened, by=by, drawing=_claimed(plans, jobs, ledger), same_data=same_data)
     return opened

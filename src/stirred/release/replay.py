@@ -104,6 +104,6 @@ def _standing_ledger(path: Path, plan: Plan, specification: Specification) -> Le
     ledger = Ledger(SqliteStorage.create(path), key=key, clock=lambda: STANDING)
     ledger.found(plan.curator, key.read())
     ledger.appoint(plan.curator, "owner", "curator", by=plan.curator)
-    endless = specification.budget.model_copy(update={"amounts": (INFINITY,), "rule": ""})
+    endless = specification.budget.model_copy(update={"amounts": (INFINITY,), "policy": None, "at": ()})
     ledger.open_dataset(plan.dataset.name, specification.flavor.with_budget(endless), by=plan.curator)
     return ledger
