@@ -167,9 +167,11 @@ def _print_verdict(
 
 def _decided(verdict: Verdict, claim: Specification, narrowed: bool) -> str:
     where = " on these data sets" if narrowed else ""
-    beyond = " It says nothing of other data sets." if narrowed else ""
+    beyond = " That says nothing of other data sets." if narrowed else ""
     if verdict.satisfied:
-        return f"The mechanism keeps the guarantee{where}: it holds for every pair.{beyond}"
+        vacuous = verdict.loss.worst is None and not claim.budget.curve
+        reason = "there is no pair to compare" if vacuous else "it holds for every pair"
+        return f"The mechanism keeps the guarantee{where}: {reason}.{beyond}"
     worst = verdict.violation
     assert worst is not None
     if claim.budget.curve:
@@ -258,8 +260,13 @@ def _gap(gap: NotStronger | None) -> dict[str, Any]:
 
 def _print_gap(gap: NotStronger) -> None:
     x, y = map(_point, gap.pair)
-    first = "does not bound" if gap.reachable.is_infinite else f"bounds by {_shown(gap.reachable)}"
-    print_text(f"Pair: {x} and {y}. The first {first} their divergence, the second by {_shown(gap.allowed)}.")
+    second = _shown(gap.allowed)
+    print_text(
+        f"Pair: {x} and {y}. The first does not bound their divergence, the second does by {second}."
+        if gap.reachable.is_infinite
+        else f"Pair: {x} and {y}. The first bounds their divergence by {_shown(gap.reachable)}, "
+        f"the second by {second}."
+    )
 
 
 def _print_laws(mechanism: FiniteMechanism) -> None:
