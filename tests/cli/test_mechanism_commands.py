@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ from stirred.spec.output_premetric import (
     ApproximateCurve,
     ChiSquared,
     Coarsened,
+    GaussianTradeOff,
+    Hellinger,
+    KullbackLeibler,
     Multiplicative,
     NormalisedRenyi,
     Renyi,
@@ -183,6 +187,39 @@ def test_identity_under_complete_invariants_holds_at_zero_and_promises_nothing(t
     assert "Warning: no pair of points is compared" in run("verify", identity, vacuous)[1]
     open_ = promised(tmp_path, "open", Budget.epsilon(1000), **blocks)
     assert as_json("verify", identity, open_, code=3)["smallest_budget"]["amount"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("output", "budget"),
+    [
+        (Multiplicative(), Budget.epsilon(1)),
+        (Approximate(delta="1e-300"), Budget.epsilon(1)),
+        (ChiSquared(), Budget.loss(1)),
+        (TotalVariation(), Budget.loss("1/8")),
+        (NormalisedRenyi(), Budget.zcdp(rho_squared=1)),
+        (Renyi(alpha=2), Budget.epsilon(1)),
+        (KullbackLeibler(), Budget.loss(1)),
+        (Hellinger(), Budget.loss("1/8")),
+        (GaussianTradeOff(), Budget.gdp(mu=1)),
+    ],
+)
+def test_masses_far_below_floats_are_verified_exactly_or_refused(
+    output: Any, budget: Budget, tmp_path: Path
+) -> None:
+    """The loss has thousands of digits, or is far beyond every budget: it is shown rounded, or as immense."""
+    tiny = Fraction(1, 10**1998 + 7)
+    laws = {
+        ((0,),): Distribution({"a": tiny, "b": 1 - tiny}),
+        ((1,),): Distribution({"a": Fraction(1, 3), "b": Fraction(2, 3)}),
+    }
+    mechanism = written(tmp_path, FiniteMechanism(BIT, laws))
+    claim = promised(tmp_path, "claim", budget, output_premetric=output)
+    if not output.properties.exact:
+        assert as_json("verify", mechanism, claim, code=2)["error"]["code"] == "not-computable"
+        return
+    assert as_json("verify", mechanism, claim, code=3)["satisfied"] is False
+    code, out, _ = run("verify", mechanism, claim)
+    assert code == 3 and len(out) < 1000
 
 
 def test_budgets_by_universe(tmp_path: Path) -> None:

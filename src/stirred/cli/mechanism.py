@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 REFUTED = 3
 LONGEST = 24
 MOST_SHOWN = 8
+IMMENSE = "more than 10^100"
 LISTED = "one finite domain of at most 64 data sets, and D_Mult on both sides or D_NoR on both"
 
 
@@ -186,11 +189,13 @@ def _decided(verdict: Verdict, claim: Specification, narrowed: bool) -> str:
 def _smallest(loss: Exact, claim: Specification) -> str:
     """The loss as a budget, in the letter of the claim, and exactly where that is short."""
     from stirred.spec import Budget
+    from stirred.spec.budget import LARGEST
 
     amount = _amount(loss, claim.budget.parametrisation)
-    text = str(Budget.by_universe(claim.budget.parametrisation, (amount,)))
-    exact = _exact(amount)
-    simple = len(exact) <= LONGEST and not text.endswith(f"= {exact}") and not amount.is_infinite
+    if amount.is_infinite or amount > LARGEST:
+        return "none that is finite" if amount.is_infinite else IMMENSE
+    text, exact = str(Budget.by_universe(claim.budget.parametrisation, (amount,))), _exact(amount)
+    simple = len(exact) <= LONGEST and not text.endswith(f"= {exact}")
     return f"{text} (exactly {exact})" if simple else text
 
 
@@ -301,12 +306,14 @@ def _exact(value: Exact) -> str:
 
 
 def _shown(value: Exact) -> str:
-    from stirred.spec.budget import shown
+    from stirred.spec.budget import LARGEST, shown
 
     text = _exact(value)
-    return text if len(text) <= LONGEST else shown(value, 6)
+    if len(text) <= LONGEST:
+        return text
+    return IMMENSE if value > LARGEST else shown(value, 6)
 
 
-def _shown_mass(mass: object) -> str:
+def _shown_mass(mass: Fraction) -> str:
     text = str(mass)
-    return text if len(text) <= MOST_SHOWN else f"{float(mass):.6g}"  # type: ignore[arg-type]
+    return text if len(text) <= MOST_SHOWN else f"{Decimal(mass.numerator) / Decimal(mass.denominator):.6g}"
