@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from stirred.audit import (
@@ -20,14 +21,15 @@ from stirred.audit import (
     replay_audit,
 )
 from stirred.audit.accounting import EpsilonDelta
-from stirred.errors import InputError, Refusal
+from stirred.audit.claim import same_universe
+from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import TestSource
-from stirred.spec import Budget, Domain, Specification, protection_loss, satisfies
+from stirred.spec import Budget, Count, Domain, Specification, from_invariants, protection_loss, satisfies
 from stirred.spec.distribution import Distribution
 from stirred.spec.exact import INFINITY, Exact
 from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
 from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import Explicit, Trivial
+from stirred.spec.multiverse import Explicit, Intersection, Trivial
 from stirred.spec.output_premetric import Approximate, ApproximateCurve, Multiplicative
 from stirred.spec.schema import Schema
 
@@ -239,3 +241,31 @@ def test_neighbour_premetrics_have_their_pairs() -> None:
     claim = _sizes(Neighbours(relation="add-remove", unit="person"))
     mechanism = SimpleNamespace(outcomes=lambda data: {len(data): Fraction(1)})
     assert exact_audit(mechanism, [(("f",),), (("f",), ("m",))], claim).violated
+
+
+@pytest.mark.parametrize("invariant", ["person", "household"])
+def test_data_sets_of_one_unit_are_not_told_apart_by_invariants_of_another(invariant: str) -> None:
+    """A count of households evaluated on records of persons is a number, and a wrong one."""
+    domain = Domain.datasets(Schema.of(block=("a", "b")), sizes=(2,))
+    claim = Specification(
+        domain=domain,
+        multiverse=from_invariants(Count(unit=invariant, by=("block",))),
+        input_premetric=HammingUnordered(unit="person"),
+        output_premetric=Multiplicative(),
+        budget=Budget.epsilon(1),
+    )
+    listed = Specification(
+        **dict(claim)
+        | {"multiverse": Intersection(parts=(claim.multiverse, Explicit(parts=(domain.enumerate(),))))}
+    )
+    same, other = (("a",), ("b",)), (("b",), ("b",))
+    frames = [pl.DataFrame({"block": [record[0] for record in point]}) for point in (same, other)]
+    for one in (claim, listed):
+        for x, y in ((same, other), tuple(frames)):
+            if invariant == "person":
+                assert same_universe(one, x, x) and not same_universe(one, x, y)
+            else:
+                with pytest.raises(NotComputable, match="different units"):
+                    same_universe(one, x, y)
+    both = dict.fromkeys(("person", "household"), frames[0])
+    assert same_universe(claim, both, both)

@@ -580,32 +580,62 @@ def test_units_of_different_name_are_never_called_equivalent() -> None:
     assert not verdict.budgets_ranked
 
 
+def of_zcdp(square: object, distances: object = (("0", "1"), ("1", "0"))) -> Specification:
+    return two_points(Budget.zcdp(rho_squared=square), NormalisedRenyi(), distances)
+
+
 @pytest.mark.parametrize("epsilon", ["1", "ln(3)", "1/10", "8"])
-def test_bun_steinke_pure_dp_is_stronger_than_zcdp_at_epsilon_over_root_two(epsilon: str) -> None:
-    pure = two_points(Budget.epsilon(epsilon))
-    square = Exact.of(epsilon).rounded_up() ** 2 / 2
-    assert (
-        compare(pure, two_points(Budget.zcdp(rho_squared=Exact(square)), NormalisedRenyi())).overall
-        == Order.STRONGER
-    )
-    smaller = two_points(Budget.zcdp(rho_squared=Exact(square * Fraction(999, 1000))), NormalisedRenyi())
-    assert compare(pure, smaller).overall != Order.STRONGER
-    assert compare(smaller, pure).overall not in {Order.STRONGER, Order.EQUIVALENT}
+@pytest.mark.parametrize("least", [1, 2])
+def test_pure_dp_is_stronger_than_zcdp_exactly_down_to_that_of_randomised_response(
+    epsilon: str, least: int
+) -> None:
+    """At distances of at least d0 pure DP gives rho squared epsilon tanh(epsilon d0 / 2) / d0, and no less.
 
-
-def test_pure_dp_against_zcdp_is_not_called_incomparable_where_it_is_stronger() -> None:
-    """Every pair with D_Mult <= ln 3 is a garbling of randomised response, whose D_NoR squared is 0.5493.
-
-    Pure DP at ln 3 therefore implies rho squared 0.58, below (ln 3)^2/2 = 0.6035: no theorem of the tool
-    says so, but "incomparable" says that pure DP allows a mechanism which zCDP forbids, and it does not.
+    Randomised response at D_Mult = epsilon d0 attains it: its D_NoR is the limit at order one.
     """
-    response = {
-        0: Distribution({0: Fraction(3, 4), 1: Fraction(1, 4)}),
-        1: Distribution({0: Fraction(1, 4), 1: Fraction(3, 4)}),
-    }
-    zcdp = two_points(Budget.zcdp(rho_squared="0.58"), NormalisedRenyi())
-    assert satisfies(FiniteMechanism(zcdp.domain, response), zcdp).satisfied
-    assert compare(two_points(Budget.epsilon("ln(3)")), zcdp).overall in {Order.STRONGER, Order.UNDECIDED}
+    distances = (("0", str(least)), (str(least), "0"))
+    pure = two_points(Budget.epsilon(epsilon), distances=distances)
+    loss = float(Exact.of(epsilon)) * least
+    square = loss * math.tanh(loss / 2) / least**2
+    above, below = of_zcdp(square * 1.000001, distances), of_zcdp(square * 0.999999, distances)
+    assert compare(pure, above).overall == Order.STRONGER
+    assert compare(pure, below).implied is None
+    for small in (above, below):
+        assert compare(small, pure).overall not in {Order.STRONGER, Order.EQUIVALENT}
+    truth = Fraction(math.exp(loss) / (1 + math.exp(loss)) * (1 - 1e-12))
+    laws = {0: Distribution({0: truth, 1: 1 - truth}), 1: Distribution({0: 1 - truth, 1: truth})}
+    response = FiniteMechanism(pure.domain, laws)
+    assert satisfies(response, pure).satisfied
+    assert satisfies(response, above).satisfied and not satisfies(response, below).satisfied
+
+
+def test_the_least_distance_that_counts_is_that_of_the_implied_guarantee() -> None:
+    """d' = 2 d starts at 2: pure DP at epsilon for d is epsilon/2 for d', and rho^2 that of both."""
+    far = (("0", "2"), ("2", "0"))
+    square = 1.5 * math.tanh(1.5) / 2
+    assert compare(two_points(Budget.epsilon(3)), of_zcdp(square * 1.000001, far)).overall == Order.STRONGER
+    assert compare(two_points(Budget.epsilon(3)), of_zcdp(square * 0.999999, far)).implied is None
+
+
+def test_pure_dp_against_zcdp_in_rho() -> None:
+    rho = math.sqrt(math.tanh(0.5))
+    for factor, found in ((1.000001, True), (0.999999, None)):
+        zcdp = two_points(Budget.zcdp(rho=rho * factor), NormalisedRenyi())
+        assert compare(two_points(Budget.epsilon(1)), zcdp).implied is found
+
+
+def test_implied_says_yes_no_or_nothing() -> None:
+    one, half = two_points(Budget.epsilon(1)), two_points(Budget.epsilon("1/2"))
+    assert compare(half, one).implied is True and compare(half, one).refutation() is None
+    assert compare(one, half).implied is False
+    wide, narrow = (catalogue.specification("pure-dp", Budget.epsilon(e)) for e in (1, "1/2"))
+    assert compare(narrow, wide).implied is True
+    assert "budget is larger" in (compare(wide, narrow).refutation() or "")
+    elsewhere = catalogue.specification("bounded-dp", Budget.epsilon(1))
+    assert compare(wide, elsewhere).implied is False
+    curve = Specification(**dict(wide) | {"output_premetric": Renyi(alpha=2)})
+    assert compare(curve, Specification(**dict(wide) | {"output_premetric": Hellinger(),
+        "budget": Budget.loss(1)})).implied is None  # fmt: skip
 
 
 def test_remark_2_4_7_different_domains_are_incomparable() -> None:

@@ -911,3 +911,15 @@ def test_recodes_put_every_level_in_exactly_one_group() -> None:
     for groups in ({"a": (0,)}, {"a": (0, 1), "b": (1,)}, {"a": (0, 1, 2)}):
         with pytest.raises(StirredError):
             Schema(attributes=(age,), recodes=(Recode(name="band", attribute="age", groups=groups),))
+
+
+@pytest.mark.parametrize("structure", ["multiset", "vector"])
+def test_sizes_that_cannot_be_listed_are_refused_at_once(structure: str) -> None:
+    """A size of many digits was raised to a power, or written out in the message."""
+    schema = Schema.of(a=("x", "y"))
+    for size in (40 if structure == "vector" else 10**6, 10**5 * 3, 10**200):
+        with pytest.raises(NotComputable, match="too many points"):
+            Domain.datasets(schema, sizes=(1, size), structure=structure).enumerate()
+    with pytest.raises(InputError):
+        Domain.datasets(schema, sizes=(-1,), structure=structure)
+    assert Domain.datasets(Schema.of(a=()), sizes=(0, 1), structure=structure).enumerate() == ((),)

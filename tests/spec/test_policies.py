@@ -12,14 +12,31 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.errors import NotImplied
+from stirred.errors import NotComputable, NotImplied
 from stirred.ledger.accountant import carried, tally
-from stirred.spec import Budget, Specification, catalogue, compare, compose, convert, parallel
+from stirred.spec import (
+    Budget,
+    Distribution,
+    Domain,
+    FiniteMechanism,
+    Flavor,
+    Schema,
+    Specification,
+    catalogue,
+    compare,
+    compose,
+    convert,
+    parallel,
+    satisfies,
+)
 from stirred.spec.comparison import Order
+from stirred.spec.disclosure import component_budgets
+from stirred.spec.input_premetric import HammingUnordered
 from stirred.spec.joint import jointly
+from stirred.spec.output_premetric import Multiplicative
 from stirred.spec.policy import Fixed, Restated, Stated, Swapping, Together
 from stirred.spec.policy_order import pointwise
-from stirred.spec.psa import swapping_budget, swapping_loss
+from stirred.spec.psa import swapping_budget, swapping_invariants, swapping_loss
 from stirred.spec.unit import change_unit
 from stirred.swap import PermutationSwap
 
@@ -213,6 +230,27 @@ def test_the_mechanism_states_its_policy() -> None:
     assert compare(one, half.guarantee(pl.concat([frame, frame]))).overall == Order.EQUIVALENT
     assert compare(one, two).overall == Order.INCOMPARABLE
     assert compare(three, one).overall == Order.STRONGER
+
+
+def test_the_value_in_one_universe_is_not_verified_in_others() -> None:
+    domain = Domain(
+        name="two", stage="database", record_schema=Schema.of(h=("a", "b"), s=("x", "y")), sizes=(2, 3)
+    )
+    flavor = Flavor(
+        domain=domain,
+        multiverse=swapping_invariants("household", (), ("s",), ("h",)),
+        input_premetric=HammingUnordered(unit="household"),
+        output_premetric=Multiplicative(),
+    )
+    spec = flavor.with_budget(swapping_budget(2, "1/2", "household", ()))
+    mechanism = FiniteMechanism(domain, {point: Distribution({"out": 1}) for point in domain.enumerate()})
+    with pytest.raises(NotComputable, match="the universe of the data alone"):
+        satisfies(mechanism, spec)
+    with pytest.raises(NotComputable):
+        component_budgets(spec, domain.enumerate()[0])
+    assert compare(spec, spec).overall == Order.EQUIVALENT
+    high = flavor.with_budget(swapping_budget(2, "0.97", "household", ()))
+    assert compare(spec, high).overall == Order.STRONGER  # three records at most: b + 1 <= o1 o2 everywhere
 
 
 def test_the_ledger_keeps_the_policy_of_what_was_spent() -> None:

@@ -17,6 +17,7 @@ from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
 from stirred.spec.invariant import evaluate
 from stirred.spec.multiverse import declared_invariants
+from stirred.spec.record_unit import require_one_unit
 from stirred.spec.schema import Record
 from stirred.spec.specification import Specification
 
@@ -47,11 +48,16 @@ def require_same_universe(claim: Specification, x: Any, y: Any) -> None:
 
 
 def same_universe(claim: Specification, x: Any, y: Any) -> bool:
-    """Whether two data sets, as points or as frames, share a universe."""
+    """Whether two data sets, as points or as frames, share a universe.
+
+    One table has records of one unit: a claim whose invariants count another is refused for it.
+    """
     invariants = declared_invariants(claim.multiverse)
     if invariants is None:
         return bool(_shared(claim, (x, y)))
     schema = claim.domain.record_schema
+    if not isinstance(x, Mapping):
+        require_one_unit(claim.multiverse, claim.input_premetric)
     if _is_point(x):
         if schema is None and invariants:
             raise _without_schema(claim.domain)
@@ -77,7 +83,7 @@ def allowed_loss(claim: Specification, datasets: Sequence[Any]) -> Exact:
 def _shared(claim: Specification, datasets: Sequence[Any]) -> list[int]:
     """The numbers of the listed universes that hold all of these data sets."""
     points = {d if _is_point(d) else records_of(as_polars(d), claim.domain) for d in datasets}
-    return [i for i, universe in enumerate(claim.multiverse.universes(claim.domain)) if points <= universe]
+    return [i for i, universe in enumerate(claim.universes()) if points <= universe]
 
 
 def _apart(claim: Specification, datasets: Sequence[Any]) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stirred import __version__
-from stirred.cli import audit, demo, ledger, release, spec, swap, topdown
+from stirred.cli import audit, demo, ledger, mechanism, release, spec, swap, topdown
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
@@ -22,6 +22,9 @@ app.add_typer(release.app, name="release")
 app.add_typer(audit.app, name="audit")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(spec.app, name="spec")
+spec.app.command("verify")(mechanism.verify)
+spec.app.command("witness")(mechanism.witness)
+spec.app.command("gaming")(mechanism.gaming)
 app.add_typer(swap.app, name="swap")
 app.add_typer(topdown.app, name="topdown")
 

@@ -81,7 +81,7 @@ def print_text(text: str) -> None:
     """A paragraph, wrapped to the terminal."""
     from rich.console import Console
 
-    Console().print(text, markup=False, highlight=False)
+    Console().print(text, markup=False, highlight=False, emoji=False)
 
 
 def print_card(card: Card) -> None:
@@ -103,13 +103,15 @@ def print_table(
     """A table for a terminal; ``first_whole`` keeps the first column on one line."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
-    table = Table(title=title, title_justify="left", header_style="bold", show_lines=False)
+    heading = Text(title, style="table.title")
+    table = Table(title=heading, title_justify="left", header_style="bold", show_lines=False)
     for index, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=index == 0 and first_whole)
+        table.add_column(Text(column), overflow="fold", no_wrap=index == 0 and first_whole)
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
+        table.add_row(*(Text(_cell(value)) for value in row))
     console.print(table)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stirred.spec import Budget, Comparison, Specification
     from stirred.spec.catalogue import Catalogue, Entry
     from stirred.spec.comparison import NotStronger
+    from stirred.spec.gaming import GamingAudit
 
 app = typer.Typer(
     help="Guarantees as objects: five building blocks, compared block by block.",
@@ -45,7 +46,7 @@ def show(
     if lacks and output is None:
         _show_entry(_catalogue(catalogue)[name], as_json, latex)
         return
-    found = _load(name, budget, catalogue)
+    found = load(name, budget, catalogue)
     _write(found, output)
     if as_json:
         from stirred.spec.card import lines_of
@@ -81,16 +82,13 @@ def compare(
     from stirred.spec import compare as compared
     from stirred.spec import gaming_audit
 
-    a, b = (_load(name, budget, catalogue, fill=True) for name in (first, second))
+    a, b = (load(name, budget, catalogue, fill=True) for name in (first, second))
     verdict = compared(a, b)
     moved = gaming_audit(a, b) if audit else None
     if as_json:
         body = _comparison(verdict)
         if moved is not None:
-            body["same_mechanism"] = {
-                "sentence": moved.sentence(),
-                "moves": [dict(vars(move)) for move in moved.moves],
-            }
+            body["same_mechanism"] = audited(moved)
         print_json(body)
         return
     rows = [(b.block.replace("_", " "), b.order, b.reason, b.theorem) for b in verdict.blocks]
@@ -121,8 +119,8 @@ def compose(
     """Compose several releases into one guarantee."""
     from stirred.spec import compose as composed
 
-    parts = [_load(name, budget, catalogue, fill=True) for name in names]
-    target = None if under is None else _load(under, budget, catalogue, fill=True).flavor
+    parts = [load(name, budget, catalogue, fill=True) for name in names]
+    target = None if under is None else load(under, budget, catalogue, fill=True).flavor
     result = composed(
         *parts,
         order=_choice(order, ("sequential", "adaptive", "concurrent"), "order"),
@@ -146,6 +144,10 @@ def convert(
     neighbours: Annotated[
         bool, typer.Option("--neighbours", help="Give up distances beyond one where the edge needs it.")
     ] = False,
+    attributes: Annotated[
+        str | None,
+        typer.Option(help="From pure DP to zcdp: all attributes that the mechanism reads, with commas."),
+    ] = None,
     budget: BudgetText = None,
     output: Annotated[Path | None, typer.Option(help="Write the converted specification here.")] = None,
     catalogue: UserFile = None,
@@ -156,12 +158,13 @@ def convert(
 
     targets = ("approximate", "zcdp", "renyi", "gdp", "kullback-leibler", "total-variation")
     result = converted(
-        _load(name, budget, catalogue),
+        load(name, budget, catalogue),
         _choice(to, targets, "to"),
         delta=delta,
         alpha=alpha,
         method=_choice(method, ("census", "optimal", "gaussian"), "method"),
         on_distance="neighbours" if neighbours else "refuse",
+        attributes=None if attributes is None else [named(a, "--attributes") for a in _listed(attributes)],
     )
     _finish(result.specification, result.steps, output, as_json)
 
@@ -216,13 +219,19 @@ def census(as_json: AsJson = False) -> None:
 
 @app.command()
 @reported
-def schema(as_json: AsJson = False) -> None:
-    """Print the JSON Schema of a specification file (the same with and without --json)."""
+def schema(
+    of: Annotated[str, typer.Argument(help="specification or mechanism.")] = "specification",
+    as_json: AsJson = False,
+) -> None:
+    """Print the JSON Schema of a specification or mechanism file (the same with and without --json)."""
     import json
 
     from stirred.spec import json_schema
+    from stirred.spec.mechanism_file import mechanism_schema
 
-    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    schemas = {"specification": json_schema, "mechanism": mechanism_schema}
+    found = schemas[_choice(of, tuple(schemas), "of")]()
+    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 _NUMBERS = ("epsilon", "rho_squared", "rho", "mu", "loss")
@@ -239,10 +248,10 @@ def _catalogue(file: Path | None) -> Catalogue:
     from stirred.spec import catalogue as room
 
     shipped = room.catalogue()
-    return shipped if file is None else shipped.extended(_existing(file))
+    return shipped if file is None else shipped.extended(existing(file))
 
 
-def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = False) -> Specification:
+def load(name: str, budget: str | None, file: Path | None, *, fill: bool = False) -> Specification:
     """A specification by file or name; with ``fill`` the budget goes only to flavors that have none."""
     from stirred.documents import read_text
     from stirred.errors import InputError
@@ -257,7 +266,7 @@ def _load(name: str, budget: str | None, file: Path | None, *, fill: bool = Fals
             hint="Leave --budget out, or edit the file.",
         )
     if entry is None:
-        return Specification.from_json(read_text(_existing(Path(name)), "specification file"))
+        return Specification.from_json(read_text(existing(Path(name)), "specification file"))
     lacks = entry.budget is None and budget is not None
     return entry.specification(_budget(budget) if lacks and budget is not None else None)
 
@@ -292,7 +301,8 @@ def _show_entry(entry: Entry, as_json: bool, latex: bool) -> None:
     )
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path) -> Path:
+    """A path that leads to a file."""
     from stirred.errors import UnknownName
 
     if not os.path.isfile(path):
@@ -325,7 +335,11 @@ def _invariant(text: str) -> Any:
 
     unit, _, attributes = text.partition(":")
     named(unit, "--reads")
-    return Count(unit=unit, by=tuple(a.strip() for a in attributes.split(",") if a.strip()))
+    return Count(unit=unit, by=tuple(a for a in _listed(attributes) if a))
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
 def _choice(value: str, allowed: tuple[str, ...], field: str) -> Any:
@@ -333,7 +347,7 @@ def _choice(value: str, allowed: tuple[str, ...], field: str) -> Any:
 
     if value not in allowed:
         raise UnknownName(
-            f"--{field} does not know this value",
+            f"this value of {field} is not known",
             field=field,
             expected="one of " + ", ".join(allowed),
             hint="Choose one of the listed values.",
@@ -356,6 +370,11 @@ def _comparison(verdict: Comparison) -> dict[str, Any]:
         "first_not_stronger": _refuted(verdict.first_not_stronger),
         "second_not_stronger": _refuted(verdict.second_not_stronger),
     }
+
+
+def audited(moved: GamingAudit) -> dict[str, Any]:
+    """The audit of two guarantees of one mechanism, as plain data."""
+    return {"sentence": moved.sentence(), "moves": [dict(vars(move)) for move in moved.moves]}
 
 
 def _refuted(found: NotStronger | None) -> dict[str, Any] | None:

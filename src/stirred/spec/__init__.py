@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from stirred.spec.mechanism import FiniteMechanism as FiniteMechanism
     from stirred.spec.mechanism import protection_loss as protection_loss
     from stirred.spec.mechanism import satisfies as satisfies
+    from stirred.spec.mechanism_file import read_mechanism as read_mechanism
     from stirred.spec.multiverse import from_invariants as from_invariants
+    from stirred.spec.restriction import restricted as restricted
     from stirred.spec.schema import Attribute as Attribute
     from stirred.spec.schema import Recode as Recode
     from stirred.spec.schema import Schema as Schema
@@ -90,7 +92,9 @@ __all__ = [
     "post_process",
     "protection_loss",
     "pull_back",
+    "read_mechanism",
     "restate",
+    "restricted",
     "satisfies",
     "undo_imputation",
 ]
@@ -108,7 +112,9 @@ _HOMES = {
     "invariant": ("Condition", "Count", "Sum", "Threshold", "evaluate", "margins"),
     "joint": ("InUnit", "jointly", "restate"),
     "mechanism": ("FiniteMechanism", "protection_loss", "satisfies"),
+    "mechanism_file": ("read_mechanism",),
     "multiverse": ("from_invariants",),
+    "restriction": ("restricted",),
     "schema": ("Attribute", "Recode", "Schema"),
     "separation": ("least_distance",),
     "specification": ("Flavor", "Specification", "json_schema"),

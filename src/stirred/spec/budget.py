@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from stirred.errors import InvalidBudget, ParametrisationMissing, StirredError
+from stirred.errors import InvalidBudget, NotComputable, ParametrisationMissing, StirredError
 from stirred.spec.block import Block
 from stirred.spec.exact import ZERO, Exact
 from stirred.spec.policy import Policy, Restated, Statistic
@@ -162,6 +162,16 @@ class Budget(Block):
         if square is None:
             return Exact.sqrt(value.rounded_up())
         return Exact.sqrt(square)
+
+    def require_everywhere(self, universes: int) -> None:
+        """Refuse to take the value of a policy in one universe for its value in others."""
+        if self.policy is not None and universes > 1:
+            raise NotComputable(
+                "the budget is a policy, stated for the universe of the data alone",
+                field="budget.policy",
+                expected="a constant, or an amount for each universe",
+                hint="Evaluate the policy in every universe: Budget.by_universe(...).",
+            )
 
     def scaled(self, factor: Fraction | int) -> Budget:
         """The budget whose linear number is so many times larger."""

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 from stirred.errors import NotComputable
 from stirred.interchange import Tabular
 from stirred.spec.bounds import bounds
+from stirred.spec.closed_form import rho_squared_of_pure
 from stirred.spec.exact import ZERO, Exact
-from stirred.spec.extended import product
+from stirred.spec.extended import product, quotient
 from stirred.spec.mechanism import FiniteMechanism
 from stirred.spec.multiverse import declared_invariants, invariant_units, refines
 from stirred.spec.normal_form import all_constraints, explicit_constraints
 from stirred.spec.normalisation import binds_nothing, conditioned, normalised, with_plain_output
 from stirred.spec.output_order import demands_more, linear_factor
-from stirred.spec.output_premetric import Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.output_premetric import Coarsened, DensityRatio, Multiplicative, NormalisedRenyi
 from stirred.spec.policy_order import pointwise
 from stirred.spec.record_unit import record_units
+from stirred.spec.separation import least_distance
 from stirred.spec.specification import Specification
 from stirred.spec.witness import witness
 
@@ -97,6 +99,23 @@ class Comparison(Tabular):
     def differing(self) -> tuple[str, ...]:
         """Names of the blocks that are not equivalent."""
         return tuple(b.block for b in self.blocks if b.order != Order.EQUIVALENT)
+
+    @property
+    def implied(self) -> bool | None:
+        """Whether every mechanism of the first is one of the second; ``None`` where that is not decided."""
+        if self.overall in {Order.STRONGER, Order.EQUIVALENT}:
+            return True
+        return None if self.refutation() is None else False
+
+    def refutation(self) -> str | None:
+        """Why the first does not imply the second, where that is known."""
+        if self.first_not_stronger is not None:
+            return "at some pair it allows a larger divergence (normal form, exact)"
+        if self.overall in {Order.STRONGER, Order.EQUIVALENT}:
+            return None
+        if self.first.domain != self.second.domain:
+            return self.reason
+        return _refuted(normalised(self.first), normalised(self.second))
 
     def sentence(self) -> str:
         """The verdict in one or two sentences."""
@@ -441,20 +460,39 @@ def _implies(
     if not (first.budget.is_constant and second.budget.is_constant):
         return None
     scale = Exact.of(1) if found.lower.is_infinite else found.lower
+    said = (
+        f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
+        f"{weaker}'s (2.4.15: {found.reason})"
+    )
     if _by_policy(first, second):
-        if factor[0] <= scale and _pointwise(first, second) in {Order.STRONGER, Order.EQUIVALENT}:
-            return (
-                f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
-                f"{weaker}'s (2.4.15: {found.reason}), {factor[1]}, and its policy is nowhere larger"
-            )
-        return None
+        below = _pointwise(first, second) in {Order.STRONGER, Order.EQUIVALENT}
+        return (
+            f"{said}, {factor[1]}, and its policy is nowhere larger" if below and factor[0] <= scale else None
+        )
     offered, wanted = first.budget.linear(), second.budget.linear()
     if wanted.is_infinite or _scaled_at_most(offered, factor[0], wanted, scale):
-        return (
-            f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
-            f"{weaker}'s (2.4.15: {found.reason}), {factor[1]}, and its budget is not larger in these terms"
-        )
-    return None
+        return f"{said}, {factor[1]}, and its budget is not larger in these terms"
+    bent = _concentrated(first, second, scale)
+    return None if bent is None else f"{said}, and {bent}"
+
+
+def _concentrated(first: Specification, second: Specification, scale: Exact) -> str | None:
+    """Why a pure guarantee implies one of zCDP by the least distance, where the linear factor is too coarse.
+
+    Reference
+        With l d <= d' the first bounds D_Mult by (budget/l) d'. Positive distances d' inside the universes of
+        the second start at d0, so D_NoR <= rho d' with the rho of ``rho_squared_of_pure`` at budget/l and d0.
+    """
+    pure = isinstance(first.output_premetric, Multiplicative | DensityRatio)
+    offered = first.budget.linear()
+    if not (pure and isinstance(second.output_premetric, NormalisedRenyi)) or offered.is_infinite:
+        return None
+    least = least_distance(second)
+    square = rho_squared_of_pure(quotient(offered, scale), least)
+    squared = second.budget.parametrisation == "rho_squared"
+    if least is None or (square if squared else Exact.sqrt(square.rounded_up())) > second.budget.amount:
+        return None
+    return f"D_NoR^2 <= t tanh(t/2) at D_Mult = t is within the budget at distances of at least {least}"
 
 
 def _scaled_at_most(offered: Exact, factor: Exact, wanted: Exact, scale: Exact) -> bool:

@@ -52,6 +52,7 @@ def components(flavor: Flavor | Specification) -> tuple[frozenset[Any], ...]:
 
 def component_budgets(specification: Specification, point: Any) -> frozenset[Exact]:
     """b(x): budgets of the universes that meet the component of x."""
+    specification.budget.require_everywhere(len(specification.universes()))
     component = next(c for c in components(specification) if point in c)
     return frozenset(
         specification.budget.linear(i)
@@ -62,6 +63,7 @@ def component_budgets(specification: Specification, point: Any) -> frozenset[Exa
 
 def realised_budgets(specification: Specification, point: Any) -> frozenset[Exact]:
     """b'(x): budgets of the universes that contain x."""
+    specification.budget.require_everywhere(len(specification.universes()))
     return frozenset(
         specification.budget.linear(i)
         for i, universe in enumerate(specification.universes())

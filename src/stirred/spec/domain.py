@@ -57,6 +57,13 @@ class Domain(Block):
     def _points_hashable(cls, points: Iterable[object] | None) -> tuple[object, ...] | None:
         return None if points is None else tuple(canonical(point) for point in points)
 
+    @field_validator("sizes")
+    @classmethod
+    def _sizes_count(cls, sizes: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if sizes is not None and any(size < 0 for size in sizes):
+            raise ValueError("sizes of at least zero")
+        return sizes
+
     @model_validator(mode="after")
     def _points_distinct(self) -> Self:
         if self.points is not None and len(set(self.points)) != len(self.points):
@@ -118,24 +125,30 @@ class Domain(Block):
         assert self.record_schema is not None and self.sizes is not None
         cells = math.prod(len(a.levels or ()) for a in self.record_schema.attributes)
         ordered = self.structure == "vector"
-        counts = (cells**n if ordered else math.comb(cells + n - 1, n) for n in self.sizes)
-        total = sum(counts)
-        if total > LARGEST_ENUMERATION:
+        longest = max(self.sizes, default=0)
+        if longest <= LARGEST_ENUMERATION:
+            counts = (cells**n if ordered else math.comb(max(cells + n - 1, 0), n) for n in self.sizes)
+            total = sum(counts)
+        if longest > LARGEST_ENUMERATION or total > LARGEST_ENUMERATION:
             raise NotComputable(
-                f"the domain {self.name} has {total} points",
+                f"the domain {self.name} has too many points, or points of too many records",
                 field="domain.sizes",
                 expected=f"at most {LARGEST_ENUMERATION} points to enumerate",
                 hint="Use fewer levels or records: exact methods are for small twins.",
             )
 
 
+def differing(first: Domain, second: Domain) -> list[str]:
+    """The fields in which two domains differ."""
+    return [f for f in Domain.model_fields if getattr(first, f) != getattr(second, f)]
+
+
 def require_same(first: Domain, second: Domain, purpose: str) -> None:
     """Refuse two domains that differ, and say in which field."""
     if first == second:
         return
-    fields = [f for f in Domain.model_fields if getattr(first, f) != getattr(second, f)]
     raise DomainMismatch(
-        f"the domains {first.name} and {second.name} differ ({', '.join(fields)})",
+        f"the domains {first.name} and {second.name} differ ({', '.join(differing(first, second))})",
         field="domain",
         expected=f"exactly the same domain on both sides to {purpose}",
         hint="Pull one specification back to the other's domain (stirred.spec.pull_back) first.",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from stirred.errors import DomainMismatch, InputError
 from stirred.spec.distribution import Distribution, Outcome
-from stirred.spec.domain import Domain, Point, require_same
+from stirred.spec.domain import Domain, Point, differing, require_same
 from stirred.spec.exact import INFINITY, Exact
 from stirred.spec.extended import budget_bound, least_budget, supremum
 from stirred.spec.output_premetric import Approximate, TradeOffCurve
@@ -73,7 +73,7 @@ class PairLoss:
     divergence: Exact
     distance: Exact
     loss: Exact
-    event: frozenset[Outcome]
+    event: frozenset[Outcome] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,7 @@ class Verdict:
 
 def protection_loss(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> ProtectionLoss:
     """Least budget of the mechanism in every universe of the flavor."""
-    pairs = _pair_losses(mechanism, flavor)
-    count = len(flavor.universes())
-    by_universe = tuple(
-        supremum(pair.loss for pair in pairs if pair.universe == index) for index in range(count)
-    )
-    worst = max(pairs, key=lambda pair: pair.loss, default=None)
-    return ProtectionLoss(by_universe, worst)
+    return _overall(_pair_losses(mechanism, flavor), mechanism, flavor)
 
 
 def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdict:
@@ -120,6 +114,7 @@ def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdi
     if specification.budget.curve:
         return _satisfies_curve(mechanism, specification, curve_test(specification))
     pairs = _pair_losses(mechanism, specification)
+    specification.budget.require_everywhere(len(specification.universes()))
     violation, allowed = None, None
     for pair in pairs:
         bound = budget_bound(specification.budget.linear(pair.universe), pair.distance)
@@ -127,16 +122,13 @@ def satisfies(mechanism: FiniteMechanism, specification: Specification) -> Verdi
             violation is None or pair.loss > violation.loss
         ):
             violation, allowed = pair, bound
-    count = len(specification.universes())
-    losses = tuple(supremum(p.loss for p in pairs if p.universe == i) for i in range(count))
-    worst = max(pairs, key=lambda pair: pair.loss, default=None)
     return Verdict(
         satisfied=violation is None,
-        loss=ProtectionLoss(losses, worst),
-        violation=violation,
+        loss=_overall(pairs, mechanism, specification),
+        violation=None if violation is None else _with_event(violation, mechanism, specification),
         allowed=allowed,
         numerical=not specification.output_premetric.properties.exact,
-        warnings=_warnings(pairs),
+        warnings=_warnings(bool(pairs), specification),
     )
 
 
@@ -162,11 +154,13 @@ def exceeds(divergence: Exact, bound: Exact, specification: Specification) -> bo
 
 def _require_domain(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> None:
     if mechanism.domain != flavor.domain:
+        fields = ", ".join(differing(mechanism.domain, flavor.domain))
         raise DomainMismatch(
-            f"the mechanism is on {mechanism.domain.name}, the flavor on {flavor.domain.name}",
+            f"the domains of mechanism and flavor differ ({fields})",
             field="domain",
             expected="exactly the same domain",
-            hint="Restate the specification on the mechanism's domain.",
+            hint="Restate the specification on the mechanism's domain: if that is part of its own, "
+            "by stirred.spec.restricted (--restrict).",
         )
 
 
@@ -178,23 +172,36 @@ def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> 
     cache: dict[tuple[Point, Point], Exact] = {}
     found = []
     for number, universe in enumerate(flavor.universes()):
-        for x in universe:
-            for y in universe:
+        members = [point for point in points if point in universe]
+        for x in members:
+            for y in members:
                 distance = distances[index[x]][index[y]]
                 if x == y or distance.is_infinite:
                     continue
-                p, q = mechanism.laws[x], mechanism.laws[y]
                 if (x, y) not in cache:
-                    cache[x, y] = flavor.output_premetric.between(p, q)
-                divergence = cache[x, y]
-                loss = least_budget(divergence, distance)
-                event = _event(flavor, p, q)
-                found.append(PairLoss(number, x, y, divergence, distance, loss, event))
+                    divergence = flavor.output_premetric.between(mechanism.laws[x], mechanism.laws[y])
+                    cache[x, y] = divergence
+                    if flavor.output_premetric.properties.symmetric:
+                        cache[y, x] = divergence
+                loss = least_budget(cache[x, y], distance)
+                found.append(PairLoss(number, x, y, cache[x, y], distance, loss))
     return found
 
 
-def _event(flavor: Flavor | Specification, p: Distribution, q: Distribution) -> frozenset[Outcome]:
-    return frozenset() if p.space != q.space else flavor.output_premetric.worst_event(p, q)
+def _overall(
+    pairs: list[PairLoss], mechanism: FiniteMechanism, flavor: Flavor | Specification
+) -> ProtectionLoss:
+    count = len(flavor.universes())
+    by_universe = tuple(
+        supremum(pair.loss for pair in pairs if pair.universe == index) for index in range(count)
+    )
+    worst = max(pairs, key=lambda pair: pair.loss, default=None)
+    return ProtectionLoss(by_universe, None if worst is None else _with_event(worst, mechanism, flavor))
+
+
+def _with_event(pair: PairLoss, mechanism: FiniteMechanism, flavor: Flavor | Specification) -> PairLoss:
+    p, q = mechanism.laws[pair.x], mechanism.laws[pair.y]
+    return pair if p.space != q.space else replace(pair, event=flavor.output_premetric.worst_event(p, q))
 
 
 def _tradeoff(specification: Specification) -> TradeOff:
@@ -219,29 +226,33 @@ def _satisfies_curve(
 ) -> Verdict:
     """Check a curve between neighbours; a curve has no single loss, so a violation shows the pair only."""
     _require_domain(mechanism, specification)
-    index = {point: i for i, point in enumerate(mechanism.domain.enumerate())}
+    points = mechanism.domain.enumerate()
+    index = {point: i for i, point in enumerate(points)}
     distances = specification.input_premetric.matrix(specification.domain)
     one = Exact.of(1)
     compared = False
     for number, universe in enumerate(specification.universes()):
-        for x in universe:
-            for y in universe:
+        members = [point for point in points if point in universe]
+        for x in members:
+            for y in members:
                 distance = distances[index[x]][index[y]]
                 if x == y or distance.is_infinite:
                     continue
                 compared = True
                 p, q = mechanism.laws[x], mechanism.laws[y]
                 if p != q and (distance.is_zero or p.space != q.space or not holds(p, q)):
-                    pair = PairLoss(number, x, y, INFINITY, one, INFINITY, frozenset())
+                    pair = PairLoss(number, x, y, INFINITY, one, INFINITY)
                     return Verdict(False, ProtectionLoss((), pair), pair, None, False)
-    warnings = () if compared else _warnings([])
+    warnings = _warnings(compared, specification)
     return Verdict(True, ProtectionLoss((), None), None, None, False, warnings)
 
 
-def _warnings(pairs: list[PairLoss]) -> tuple[str, ...]:
-    if pairs:
-        return ()
-    return ("no pair of points is compared: the guarantee is vacuous and protects nothing",)
+def _warnings(compared: bool, specification: Specification) -> tuple[str, ...]:
+    if not compared:
+        return ("no pair of points is compared: the guarantee is vacuous and protects nothing",)
+    if specification.constrains_nothing:
+        return ("the budget is infinite: the guarantee is vacuous and protects nothing",)
+    return ()
 
 
 def randomised_response(domain: Domain, truth: Fraction, outcomes: tuple[Outcome, ...]) -> FiniteMechanism:

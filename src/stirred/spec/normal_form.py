@@ -22,7 +22,9 @@ def explicit_constraints(specification: Specification) -> Matrix:
     index = {point: i for i, point in enumerate(points)}
     distances = specification.input_premetric.matrix(specification.domain)
     bounds = [[INFINITY] * len(points) for _ in points]
-    for number, universe in enumerate(specification.universes()):
+    universes = specification.universes()
+    specification.budget.require_everywhere(len(universes))
+    for number, universe in enumerate(universes):
         budget = specification.budget.linear(number)
         members = sorted(index[point] for point in universe)
         for i in members:

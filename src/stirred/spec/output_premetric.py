@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stirred.errors import InputError
+from stirred.errors import InputError, NotComputable
 from stirred.spec import divergence, tradeoff
 from stirred.spec.block import Block
 from stirred.spec.budget import Parametrisation
@@ -22,6 +22,8 @@ from stirred.spec.distribution import Distribution, Outcome
 from stirred.spec.exact import INFINITY, Exact
 
 UNDERFLOW = Exact.of("1e-300")
+# Masses and their ratios are floats.
+LEAST_MASS = Fraction(1, 10**300)
 
 Law = Literal["sum", "sum of squares", "product", "sum and deltas", "tensor", "none"]
 
@@ -66,9 +68,14 @@ class _OutputPremetric(Block):
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("loss",)
 
     def between(self, p: Distribution, q: Distribution) -> Exact:
-        """Divergence of two finite distributions; infinite on different spaces."""
+        """Divergence of two finite distributions; infinite on different spaces.
+
+        What is computed in floating point is refused where masses, or their ratios, are beyond floats.
+        """
         if p.space != q.space:
             return INFINITY
+        if not self.properties.exact:
+            _require_floats(p, q)
         value = self._between(p, q)
         lost = value.is_zero and self.properties.positive and p != q
         return UNDERFLOW if lost else value
@@ -538,3 +545,13 @@ Coarsened.model_rebuild()
 def _scientific(value: Fraction) -> str:
     number = float(value)
     return f"{number:g}"
+
+
+def _require_floats(p: Distribution, q: Distribution) -> None:
+    if p != q and min(mass for law in (p, q) for _, mass in law.items()) < LEAST_MASS:
+        raise NotComputable(
+            "a mass is too small for a divergence that is computed in floating point",
+            field="masses",
+            expected="masses of zero, or of at least 1e-300",
+            hint="Use an output premetric that is computed exactly, such as D_Mult.",
+        )
