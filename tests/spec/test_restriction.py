@@ -39,6 +39,7 @@ from stirred.spec.input_premetric import (
 )
 from stirred.spec.multiverse import Explicit, Trivial
 from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.policy import Stated
 
 SCHEMA = Schema.of(block=("A", "B"), sex=("f", "m"))
 WHOLE = Domain.datasets(SCHEMA, sizes=(1, 2))
@@ -171,7 +172,7 @@ def test_an_invariant_that_the_part_cannot_compute_is_refused() -> None:
             {"input_premetric": Encoded(base=HammingUnordered(unit="record"), multiverse=Trivial())},
             "input_premetric",
         ),
-        ({"budget": Budget.epsilon(1, rule="by the largest block")}, "budget"),
+        ({"budget": Budget.epsilon(1, Stated(text="by the largest block"))}, "budget"),
         (
             {
                 "multiverse": from_invariants(Count(unit="record")),
