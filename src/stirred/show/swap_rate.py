@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 
 from stirred.spec.psa import swapping_loss
 
@@ -40,8 +41,6 @@ def swap_rate_figure(
 
 
 def _curve(size: int, colour: str, index: int) -> list[str]:
-    rates = [Fraction(i, 400) for i in range(1, 400)] + [Fraction(9990 + i, 10000) for i in range(10)]
-    points = " ".join(f"{_x(float(r)):.1f},{_y(float(swapping_loss(size, r))):.1f}" for r in sorted(rates))
     best = math.sqrt(size + 1) / (math.sqrt(size + 1) + 1)
     x, y = _x(best), _y(math.log(size + 1) / 2)
     label = html.escape(f"b = {size:,}")
@@ -49,12 +48,18 @@ def _curve(size: int, colour: str, index: int) -> list[str]:
     legend = WIDTH - RIGHT + 18
     dash = ("", "8 3", "3 3", "10 3 3 3", "2 3", "14 4")[index % 6]
     return [
-        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
+        f'<polyline points="{_points(size)}" fill="none" stroke="{colour}" stroke-width="2" '
         f'stroke-dasharray="{dash}"/>',
         f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" fill="#fff" stroke="{colour}" stroke-width="2"/>',
         f'<line x1="{legend}" x2="{legend + 26}" y1="{row - 4}" y2="{row - 4}" stroke="{colour}" '
         f'stroke-width="2" stroke-dasharray="{dash}"/><text x="{legend + 32}" y="{row}">{label}</text>',
     ]
+
+
+@cache
+def _points(size: int) -> str:
+    rates = [Fraction(i, 400) for i in range(1, 400)] + [Fraction(9990 + i, 10000) for i in range(10)]
+    return " ".join(f"{_x(float(r)):.1f},{_y(float(swapping_loss(size, r))):.1f}" for r in sorted(rates))
 
 
 def _axes() -> list[str]:
