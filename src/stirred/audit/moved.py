@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit.finding import Finding, Verdict
-from stirred.audit.tails import Floats, Tested, binomial_cumulants, log_entropy_tail, log_tail, summed, worst
+from stirred.audit.tails import Checks, Floats, binomial_cumulants, log_entropy_tail, log_tail, summed, worst
 
 Ints = NDArray[np.int64]
 
@@ -171,14 +171,14 @@ class _Table:
         return np.asarray(self.moved.sum(axis=0), dtype=np.float64)
 
 
-def _tests(table: _Table, matched: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterator[Tested]:
+def _tests(table: _Table, matched: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterator[Checks]:
     yield from _how_many(table, matched)
     yield _shapes(table)
     yield from _which(table, marks)
     yield from _where(table)
 
 
-def _how_many(table: _Table, matched: Mapping[str, Any]) -> Iterator[Tested]:
+def _how_many(table: _Table, matched: Mapping[str, Any]) -> Iterator[Checks]:
     """Sums of the records that move: by stratum, by size, by level of every matching variable, and all."""
     strata, draws = table.strata, table.draws.shape[0]
     odd = "too few or too many records move"
@@ -193,7 +193,7 @@ def _how_many(table: _Table, matched: Mapping[str, Any]) -> Iterator[Tested]:
         kinds.append((f"{odd} at a level of {name}", levels))
     for what, groups in kinds:
         cumulants = _moved_cumulants(table.sizes.astype(np.float64), table.rate, draws)
-        yield Tested(what, log_tail(summed(groups, table.totals), groups, cumulants))
+        yield Checks(what, log_tail(summed(groups, table.totals), groups, cumulants))
 
 
 def _moved_cumulants(sizes: Floats, rate: float, draws: int) -> Any:
@@ -229,7 +229,7 @@ def log_none_moves(sizes: Ints, rate: float) -> Floats:
     return np.where(n > 1, n * stays - np.log1p(-one), 0.0)
 
 
-def _shapes(table: _Table) -> Tested:
+def _shapes(table: _Table) -> Checks:
     """All counts of the number that moves together, by size: the largest sizes and the most common ones."""
     sizes, common = np.unique(table.sizes, return_counts=True)
     largest = sizes[::-1][:SHAPES]
@@ -243,7 +243,7 @@ def _shapes(table: _Table) -> Tested:
         masses = summed(cells, law)
         tails.append(log_entropy_tail(hits, masses))
     what = "the number of records that move does not vary as it should, in strata of a size"
-    return Tested(what, np.array(tails))
+    return Checks(what, np.array(tails))
 
 
 def _cells(law: Floats, draws: int) -> Ints:
@@ -261,7 +261,7 @@ def _cells(law: Floats, draws: int) -> Ints:
     return cells
 
 
-def _which(table: _Table, marks: Mapping[str, Any]) -> Iterator[Tested]:
+def _which(table: _Table, marks: Mapping[str, Any]) -> Iterator[Checks]:
     """Given how many move in a stratum, every set of so many records is equally likely."""
     every = table.every_size[table.codes[table.order]]
     place = np.arange(table.codes.size) - table.starts[table.codes[table.order]]
@@ -272,14 +272,14 @@ def _which(table: _Table, marks: Mapping[str, Any]) -> Iterator[Tested]:
         "the last record of the strata": place == every - 1,
     }
     for name, chosen in positions.items():
-        yield Tested(f"{name} moves too often or too rarely", _marked(table, chosen[None]))
+        yield Checks(f"{name} moves too often or too rarely", _marked(table, chosen[None]))
     first = positions["the first half of the records of the strata"]
-    yield Tested("one half of a stratum moves too often or too rarely", _halves(table, first))
+    yield Checks("one half of a stratum moves too often or too rarely", _halves(table, first))
     for name, values in marks.items():
         levels, codes = np.unique(np.asarray(values)[table.order], return_inverse=True)
         if 1 < levels.size <= MOST_LEVELS:
             chosen = codes.reshape(-1) == np.arange(levels.size)[:, None]
-            yield Tested(f"records of a level of {name} move too often or too rarely", _marked(table, chosen))
+            yield Checks(f"records of a level of {name} move too often or too rarely", _marked(table, chosen))
     yield _each_record(table, every)
 
 
@@ -303,7 +303,7 @@ def _halves(table: _Table, first: NDArray[np.bool_]) -> Floats:
     return log_tail(seen, np.arange(seen.size), binomial_cumulants(table.totals, inside))
 
 
-def _each_record(table: _Table, every: Ints) -> Tested:
+def _each_record(table: _Table, every: Ints) -> Checks:
     """How often one record moves, over all draws: binomial."""
     pairs, copies = np.unique(np.stack([every, table.times.astype(np.int64)]), axis=1, return_counts=True)
     sizes, seen = pairs[:, pairs[0] > 1].astype(np.float64)
@@ -312,7 +312,7 @@ def _each_record(table: _Table, every: Ints) -> Tested:
     draws = np.full(seen.size, float(table.draws.shape[0]))
     tails = log_tail(seen, np.arange(seen.size), binomial_cumulants(draws, chances))
     # As many tests as records, though equal ones are made once.
-    return Tested("a record moves too often or too rarely", np.repeat(tails, copies))
+    return Checks("a record moves too often or too rarely", np.repeat(tails, copies))
 
 
 def _chance_to_move(size: int, rate: float) -> float:
@@ -321,7 +321,7 @@ def _chance_to_move(size: int, rate: float) -> float:
     return rate * (1 - alone) / (1 - size * rate * alone)
 
 
-def _where(table: _Table) -> Iterator[Tested]:
+def _where(table: _Table) -> Iterator[Checks]:
     """Given which records move, all derangements of them are equally likely: events of the first two.
 
     Records that move are numbered in the order of the file, from zero to k - 1.
@@ -350,7 +350,7 @@ def _where(table: _Table) -> Iterator[Tested]:
         for groups in (np.zeros(sizes.size, dtype=np.int64), sizes):
             counted = summed(groups, hits[use].astype(np.float64))
             tails.append(_by_chance(counted, groups, seen.k[use], chances[use]))
-        yield Tested(what, np.concatenate(tails))
+        yield Checks(what, np.concatenate(tails))
 
 
 def _by_chance(seen: Floats, groups: Ints, k: Ints, chances: Floats) -> Floats:

@@ -28,11 +28,13 @@ from numpy.typing import NDArray
 
 from stirred.audit.finding import Finding, Verdict
 from stirred.audit.tails import (
+    Checks,
     Floats,
-    Tested,
+    binomial_cumulants,
     log_entropy_tail,
     log_fair_tail,
     log_square_tail,
+    log_tail,
     log_weight,
     summed,
     worst,
@@ -42,7 +44,8 @@ Ints = NDArray[np.int64]
 
 CELLS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5)
 ENOUGH = 30
-ALIGNED = 256
+ALIGNED = 512
+MIDDLE = 0.6745
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +105,13 @@ def noise_problem(families: Sequence[Family], *, alpha: float = 1e-6) -> str | N
     )
 
 
-def _tests(families: Sequence[Family]) -> Iterator[Tested]:
+def _tests(families: Sequence[Family]) -> Iterator[Checks]:
     values = [family.values for family in families]
     yield from _squares(families, values)
     yield from _signs(families, values)
     yield _shapes(families, values)
     yield from _again(families)
-    yield _shared(families)
+    yield from _shared(families)
 
 
 def _pools(families: Sequence[Family]) -> dict[str, Ints]:
@@ -127,24 +130,24 @@ def _numbered(labels: Iterable[Any]) -> Ints:
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 
 
-def _squares(families: Sequence[Family], values: Sequence[Ints]) -> Iterator[Tested]:
+def _squares(families: Sequence[Family], values: Sequence[Ints]) -> Iterator[Checks]:
     """Sums of squares, each over its variance parameter."""
     variances = np.array([float(family.variance) for family in families])
     counts = np.array([float(v.size) for v in values])
     scaled = np.array([float(np.square(v, dtype=np.float64).sum()) for v in values]) / variances
     for name, groups in _pools(families).items():
         tails = log_square_tail(summed(groups, scaled), groups, counts, variances)
-        yield Tested(f"the noise {name} is too small or too large", tails)
+        yield Checks(f"the noise {name} is too small or too large", tails)
 
 
-def _signs(families: Sequence[Family], values: Sequence[Ints]) -> Iterator[Tested]:
+def _signs(families: Sequence[Family], values: Sequence[Ints]) -> Iterator[Checks]:
     above, below = (np.array([int((side * v > 0).sum()) for v in values]) for side in (1, -1))
     for name, groups in _pools(families).items():
         heads, tosses = (np.bincount(groups, part).astype(np.int64) for part in (above, above + below))
-        yield Tested(f"the noise {name} leans to one side", log_fair_tail(heads, tosses))
+        yield Checks(f"the noise {name} leans to one side", log_fair_tail(heads, tosses))
 
 
-def _shapes(families: Sequence[Family], values: Sequence[Ints]) -> Tested:
+def _shapes(families: Sequence[Family], values: Sequence[Ints]) -> Checks:
     """Sizes in cells of about a quarter of a standard deviation: all counts together."""
     tails = []
     for family, own in zip(families, values, strict=True):
@@ -154,7 +157,7 @@ def _shapes(families: Sequence[Family], values: Sequence[Ints]) -> Tested:
             masses = np.diff(cumulated(float(family.variance), edges), prepend=0.0, append=1.0)
             hits = np.bincount(np.searchsorted(edges, np.abs(own)), minlength=edges.size + 1)
             tails.append(log_entropy_tail(hits.astype(np.float64), np.maximum(masses, 1e-300)))
-    return Tested("the noise of a query of a level has another shape", np.array(tails))
+    return Checks("the noise of a query of a level has another shape", np.array(tails))
 
 
 def cumulated(variance: float, edges: Ints) -> Floats:
@@ -170,7 +173,7 @@ def cumulated(variance: float, edges: Ints) -> Floats:
     return np.asarray(np.minimum(np.cumsum(weights)[edges], 1.0))
 
 
-def _again(families: Sequence[Family]) -> Iterator[Tested]:
+def _again(families: Sequence[Family]) -> Iterator[Checks]:
     """The signs of neighbours: the next cell, the next node, the same count in the next draw."""
     names = ("cells of a node", "neighbouring nodes", "two draws")
     agree, both = np.zeros((3, len(families)), dtype=np.int64), np.zeros((3, len(families)), dtype=np.int64)
@@ -183,7 +186,7 @@ def _again(families: Sequence[Family]) -> Iterator[Tested]:
             if one.shape == two.shape:
                 _count(one * two, agree, both, (2, number))
     for axis, name in enumerate(names):
-        yield Tested(f"the noise of {name} is not independent", log_fair_tail(agree[axis], both[axis]))
+        yield Checks(f"the noise of {name} is not independent", log_fair_tail(agree[axis], both[axis]))
 
 
 def _count(products: Ints, agree: Ints, both: Ints, at: tuple[int, int]) -> None:
@@ -191,19 +194,33 @@ def _count(products: Ints, agree: Ints, both: Ints, at: tuple[int, int]) -> None
     both[at] += int(np.count_nonzero(products))
 
 
-def _shared(families: Sequence[Family]) -> Tested:
-    """The signs of two families, from the first count of each draw on: one stream gives the same ones."""
+def _shared(families: Sequence[Family]) -> Iterator[Checks]:
+    """Two families, count by count from the first of each draw on: what one stream gives has one size.
+
+    Signs agree like a fair coin, and both are large as often as the product of their probabilities.
+    """
     draws = max(len(family.draws) for family in families)
     each = max(1, ALIGNED // draws)
-    signs = np.zeros((len(families), draws, each), dtype=np.float64)
+    shape = len(families), draws, each
+    signs, large, there = (np.zeros(shape, dtype=np.float64) for _ in range(3))
+    chances = np.zeros(len(families))
     for number, family in enumerate(families):
+        edge = math.floor(MIDDLE * math.sqrt(family.variance))
+        chances[number] = 1 - cumulated(float(family.variance), np.array([edge]))[0]
         for i, draw in enumerate(family.draws):
-            head = np.sign(draw.reshape(-1)[:each])
-            signs[number, i, : head.size] = head
-    flat = signs.reshape(len(families), -1)
-    sums, both = flat @ flat.T, np.abs(flat) @ np.abs(flat).T
+            head = draw.reshape(-1)[:each]
+            signs[number, i, : head.size] = np.sign(head)
+            large[number, i, : head.size] = np.abs(head) > edge
+            there[number, i, : head.size] = 1
     upper = np.triu_indices(len(families), 1)
-    agree = np.rint((both + sums) / 2).astype(np.int64)[upper]
-    return Tested(
-        "two queries or levels share their noise", log_fair_tail(agree, both.astype(np.int64)[upper])
-    )
+
+    def in_pairs(table: Floats) -> Floats:
+        flat = table.reshape(len(families), -1)
+        return np.asarray((flat @ flat.T)[upper])
+
+    both = in_pairs(np.abs(signs))
+    agree = np.rint((both + in_pairs(signs)) / 2).astype(np.int64)
+    what = "two queries or levels share their noise"
+    yield Checks(what, log_fair_tail(agree, both.astype(np.int64)))
+    cumulants = binomial_cumulants(in_pairs(there), chances[upper[0]] * chances[upper[1]])
+    yield Checks(what, log_tail(in_pairs(large), np.arange(upper[0].size), cumulants))

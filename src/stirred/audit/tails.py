@@ -35,7 +35,7 @@ _SPREAD = 30.0
 
 
 @dataclass(frozen=True)
-class Tested:
+class Checks:
     """Tests of one kind: what is odd where one fails, and the logarithm of every tail, two-sided."""
 
     what: str
@@ -48,7 +48,7 @@ class Tested:
         return math.log(alpha / self.log_tails.size) - float(self.log_tails.min())
 
 
-def worst(tests: Iterable[Tested], alpha: float) -> tuple[Tested, float] | None:
+def worst(tests: Iterable[Checks], alpha: float) -> tuple[Checks, float] | None:
     """The kind of test that fails most clearly and the logarithm of its tail; None if none fails.
 
     Kinds share alpha, and so do the tests of a kind: all together fail by chance with probability alpha.
@@ -137,7 +137,7 @@ def log_square_tail(sums: Floats, groups: NDArray[np.int64], counts: Floats, var
 
 
 def log_weight(variances: Floats) -> Floats:
-    """The logarithm of the sum of exp(-k^2 / (2v)) over all integers: as it stands, or by Poisson's formula."""
+    """The logarithm of the sum of exp(-k^2 / (2v)) over all integers, also by Poisson's formula."""
     v = np.asarray(variances, dtype=np.float64)
     wide = v >= 1
     rate = np.where(wide, 2 * math.pi**2 * v, 1 / (2 * np.where(wide, 1.0, v)))

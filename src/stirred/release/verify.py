@@ -34,8 +34,8 @@ def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None
 
     A folder without ``internal/`` is what others are given, and is sound without it. With a ledger, also the
     manifest against its entry, and the published guarantee against the one that was paid for; with the plan
-    and the data that it names, also the invariants of the published records against those of the data, and the
-    published guarantee against the one that the mechanism states for them.
+    and the data that it names, also the invariants of the published records against those of the data, and
+    the published guarantee against the one that the mechanism states for them.
     """
     manifest = Manifest.read(folder)
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
