@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -198,7 +201,7 @@ def test_the_permutation_is_read_off_the_draw_itself(tmp_path: Path) -> None:
         assert (prepared.strata.codes[rows] == prepared.strata.codes).all()
         assert (rows != np.arange(80)).any()
     alone, copies_of = _numbers(prepared.strata.sizes, job.rate)
-    assert alone == 6 and sum(copies_of) + alone == 1250
+    assert alone == 6 and sum(copies_of) + alone == 500
 
 
 def _plan(path: Path) -> tuple[Any, Any, Path]:
@@ -379,3 +382,19 @@ def test_the_release_still_verifies_with_its_plan(mechanism: str, tmp_path: Path
     made = run_release(path, tmp_path / "out", ledger)
     found = verify_release(made.folder, ledger, path)
     assert found.sound and "the guarantee" in found.checks
+
+
+@pytest.mark.slow
+def test_a_tenth_of_the_campaign_of_honest_plans_raises_no_alarm() -> None:
+    """A hundred plans, with the seed of the campaign whose log stands in the documentation."""
+    script = Path(__file__).with_name("false_alarm_campaign.py")
+    done = subprocess.run(
+        [sys.executable, str(script), "--plans", "100", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    seen = json.loads(done.stdout)
+    assert seen["alarms"] == [] and seen["plans"] == 100
+    assert sum(seen["verdicts"].values()) >= 300

@@ -287,13 +287,10 @@ def _marked(table: _Table, chosen: NDArray[np.bool_]) -> Floats:
     """Tails for sets of records (a row each): of all that move, how many are of the set."""
     totals = np.zeros(table.every_size.size)
     totals[table.strata] = table.totals
-    out = []
-    for members in chosen:
-        inside = np.bincount(table.codes[table.order], members) / table.every_size
-        groups = np.zeros(inside.size, dtype=np.int64)
-        seen = np.array([table.times[members].sum()])
-        out.append(log_tail(seen, groups, binomial_cumulants(totals, inside)))
-    return np.concatenate(out)
+    codes, rows = table.codes[table.order], len(chosen)
+    inside = np.concatenate([np.bincount(codes, members) / table.every_size for members in chosen])
+    groups = np.repeat(np.arange(rows), table.every_size.size)
+    return log_tail(chosen @ table.times, groups, binomial_cumulants(np.tile(totals, rows), inside))
 
 
 def _halves(table: _Table, first: NDArray[np.bool_]) -> Floats:

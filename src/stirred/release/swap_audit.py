@@ -32,7 +32,7 @@ from stirred.swap.loss import lower_bound
 
 SMALL = 4
 FEWEST_DRAWS, MOST_DRAWS, ALONE = 2, 5000, 6
-RECORDS, MOST_RECORDS, AT_ONCE = 100_000, 1_000_000, 1 << 16
+RECORDS, MOST_RECORDS, AT_ONCE = 40_000, 1_000_000, 1 << 16
 SURE = 1e-12
 HELD, GIVEN, COPY = "__held", "__given", "__copy"
 PERSON = "person_"
@@ -166,8 +166,9 @@ def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
     Enough that a swap which moves nothing is found, within reason.
     """
     records, stays = int(sizes.sum()), float(log_none_moves(sizes, float(rate)).sum())
-    needed = min(math.ceil(math.log(SURE) / stays) if stays < 0 else 0, MOST_RECORDS // records)
-    total = min(max(RECORDS // records, needed, FEWEST_DRAWS), MOST_DRAWS)
+    most = MOST_RECORDS // records
+    needed = min(math.ceil(math.log(SURE) / stays) if stays < 0 else 0, most)
+    total = min(max(RECORDS // records, needed, min(ALONE, most), FEWEST_DRAWS), MOST_DRAWS)
     alone = min(total, ALONE)
     each = max(1, AT_ONCE // records)
     rest = total - alone
@@ -191,13 +192,19 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> Any:
     if book is not None:
         extra = tuple(Attribute(name=name) for name in (HELD, GIVEN, COPY))
         book = book.model_copy(update={"attributes": (*book.attributes, *extra)})
+    # The domain does not know the marks; its places stay as they are nested.
+    schema = job.plan.domain.record_schema if job.plan.domain is not None else None
+    nesting = (*(s.nesting or ()), *(schema.nesting if schema is not None else ()))
+    roles = {*s.match, *s.swap, *(s.hold or ())}
     settings = s.model_copy(
         update={
+            "nesting": tuple(pair for pair in nesting if set(pair) <= roles),
             "match": match, "hold": (*(s.hold or ()), HELD), "swap": (*s.swap, GIVEN),
             "codebook": book, "tables": (), "rate": str(job.rate), "target_epsilon": None,
         }
     )  # fmt: skip
-    own = SwapJob(job.plan, settings, job.folder, replace(records, households=marked))
+    plan = job.plan.model_copy(update={"domain": None})
+    own = SwapJob(plan, settings, job.folder, replace(records, households=marked))
     made = own.draw(source, Path()).households
     out = np.full(size * count, -1, dtype=np.int64)
     out[made[HELD].to_numpy()] = made[GIVEN].to_numpy()

@@ -38,7 +38,7 @@ from stirred.topdown.constraint import Edit, Facilities, StructuralZero
 PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
 LAWS = 3
 FEWEST, FEWEST_OF_LEVEL = 50, 400
-MOST_AGAIN, LARGEST_AGAIN = 80, 1_000_000
+MOST_AGAIN, LARGEST_AGAIN = 80, 500_000
 Frames = Mapping[str, pl.DataFrame]
 
 

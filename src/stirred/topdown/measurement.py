@@ -102,24 +102,23 @@ class Design:
     @cached_property
     def spent(self) -> Fraction:
         """The most that the measurements from root to leaf spend, in rho squared, by their own variances."""
-        half = Fraction(self.allocation.squared_sensitivity, 2)
         totals, at = [Fraction(0)], np.zeros(1, dtype=np.int64)
         for level in range(self.spine.depth):
             above = at[self.spine.parents[level]] if level else np.zeros(self.spine.size(0), dtype=np.int64)
             reaches = np.full(above.size, -1, dtype=np.int64)
             reaches[self.measured[level]] = self.reach[level][self.measured[level]]
-            pairs, at = np.unique(np.stack([above, reaches]), axis=1, return_inverse=True)
-            at = at.reshape(-1)
-            totals = [
-                totals[before]
-                + sum(
-                    (half / v for v in self.allocation.variances(self.chain(level, reach)).values()),
-                    Fraction(0),
-                )
-                * (reach >= 0)
-                for before, reach in pairs.T.tolist()
-            ]
+            pairs, inverse = np.unique(np.stack([above, reaches]), axis=1, return_inverse=True)
+            totals = [totals[before] + self._cost(level, reach) for before, reach in pairs.T.tolist()]
+            at = inverse.reshape(-1)
         return max(totals)
+
+    def _cost(self, level: int, reach: int) -> Fraction:
+        """What a node of this level and reach spends; nothing if it is not measured."""
+        if reach < 0:
+            return Fraction(0)
+        half = Fraction(self.allocation.squared_sensitivity, 2)
+        variances = self.allocation.variances(self.chain(level, reach)).values()
+        return sum((half / variance for variance in variances), Fraction(0))
 
     @cached_property
     def digest(self) -> str:
