@@ -10,8 +10,10 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stirred.audit.finding import Finding, Verdict
 from stirred.errors import InputError, Refusal
 from stirred.interchange import as_polars
+from stirred.spec.comparison import Order, compare
 from stirred.spec.domain import Domain
 from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
@@ -78,6 +80,47 @@ def allowed_loss(claim: Specification, datasets: Sequence[Any]) -> Exact:
     if claim.budget.is_constant:
         return claim.budget.linear()
     return min(claim.budget.linear(number) for number in _shared(claim, datasets))
+
+
+def falls_short(claim: Specification, guarantee: Specification) -> bool:
+    """Whether a claim promises more than the guarantee of the mechanism does: exactly, in any currency.
+
+    A claim of the same flavor may have a larger budget. One of another flavor must follow from the guarantee.
+    """
+    one, two = guarantee.budget, claim.budget
+    if claim.flavor == guarantee.flavor and one.is_constant and two.is_constant:
+        same = one.parametrisation == two.parametrisation
+        return one.amount > two.amount if same else one.linear() > two.linear()
+    return compare(guarantee, claim).overall not in {Order.STRONGER, Order.EQUIVALENT}
+
+
+def claim_audit(
+    claim: Specification, guarantee: Specification, *, subject: str = "the claim against the guarantee"
+) -> Finding:
+    """Hold a claim against the guarantee that the mechanism itself states.
+
+    A claim that falls short of it is violated although no pair of data sets may show so: nothing stands
+    behind it. Other audits look for what the guarantee itself does not keep.
+    """
+    short = falls_short(claim, guarantee)
+    if claim.flavor != guarantee.flavor:
+        said = "is of another kind than" if short else "follows from"
+        sentence = f"the claim {said} the guarantee of the mechanism, {guarantee}"
+    elif short:
+        sentence = (
+            f"the claim is {claim.budget}, and the mechanism guarantees no less than {guarantee.budget}: "
+            "nothing stands behind the difference"
+        )
+    else:
+        sentence = (
+            f"the claim, {claim.budget}, is not below what the mechanism guarantees, {guarantee.budget}"
+        )
+    verdict = Verdict.VIOLATED if short else Verdict.NOT_REFUTED
+    return Finding("accounting", subject, verdict, sentence, _linear(guarantee), _linear(claim))
+
+
+def _linear(specification: Specification) -> Exact | None:
+    return specification.budget.linear() if specification.budget.is_constant else None
 
 
 def _shared(claim: Specification, datasets: Sequence[Any]) -> list[int]:

@@ -73,12 +73,13 @@ def schema(as_json: AsJson = False) -> None:
 @app.command()
 @reported
 def check(plan: PlanPath, as_json: AsJson = False) -> None:
-    """Validate a plan without reading data."""
+    """Validate a plan without reading confidential data; a claim that no data can bear out is refused."""
+    from stirred.release.audit import require_claim_without_data
     from stirred.release.job import job_of
     from stirred.release.plan import Plan
 
     found = Plan.load(plan)
-    job_of(found, plan.parent)
+    require_claim_without_data(found, job_of(found, plan.parent))
     open_steps = [step.name for step in found.checklist.blocking()]
     unanswered = list(found.governance.unanswered())
     if as_json:

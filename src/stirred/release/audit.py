@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from stirred import __version__
-from stirred.audit import Finding, Verdict, require_auditable
+from stirred.audit import Finding, Verdict, claim_audit, falls_short, require_auditable
 from stirred.errors import Refusal
 from stirred.noise import Source, TestSource
-from stirred.release.job import job_of
+from stirred.release.job import Job, job_of
 from stirred.release.plan import Plan, SwapPlan
 from stirred.release.replay import replayed
 from stirred.spec.budget import Budget
@@ -126,13 +126,26 @@ def claim_of(plan: Plan, guarantee: Specification) -> Specification:
 
 def require_claim(plan: Plan, guarantee: Specification) -> None:
     """Refuse a plan whose mechanism needs more than the announced budget."""
-    if plan.claim is not None and guarantee.budget.amount > Exact.of(plan.claim):
-        raise Refusal(
-            f"the plan claims less than its mechanism guarantees ({guarantee.budget})",
-            field="claim",
-            expected="at least the budget of the mechanism",
-            hint="Correct the claim, or protect more; `stirred audit run` shows what refutes it.",
-        )
+    if falls_short(claim_of(plan, guarantee), guarantee):
+        raise _claims_less(str(guarantee.budget))
+
+
+def require_claim_without_data(plan: Plan, job: Job) -> None:
+    """Refuse a plan whose mechanism needs more than the announced budget on any data."""
+    if plan.claim is None:
+        return
+    least = job.least_budget()
+    if least.amount > Exact.of(plan.claim):
+        raise _claims_less(f"{least}, or more")
+
+
+def _claims_less(guaranteed: str) -> Refusal:
+    return Refusal(
+        f"the plan claims less than its mechanism guarantees ({guaranteed})",
+        field="claim",
+        expected="at least the budget of the mechanism",
+        hint="Correct the claim, or protect more; `stirred audit run` shows what refutes it.",
+    )
 
 
 def audit_plan(
@@ -158,12 +171,14 @@ def audit_plan(
     plan = Plan.load(path)
     job = job_of(plan, path.parent)
     job.prepare()
-    claimed = claim_of(plan, job.specification()) if claim is None else claim
+    guarantee = job.specification()
+    claimed = claim_of(plan, guarantee) if claim is None else claim
     require_auditable(claimed)
     # What is drawn for an audit is marked as never to be published; nobody knows the seed.
     source = TestSource(secrets.randbits(256)) if random is None else random.spawn()
     with _removed_when_terminated():
-        findings = _findings(plan, job, claimed, source, draws)
+        held = claim_audit(claimed, guarantee, subject="the claim against what the mechanism guarantees")
+        findings = (held, *_findings(plan, job, claimed, source, draws))
     return AuditRecord(
         plan=plan.digest,
         title=plan.title,

@@ -23,6 +23,7 @@ from stirred.release.record import (
     PublishedFile,
     PublishedTable,
 )
+from stirred.spec.budget import Budget
 from stirred.spec.specification import Specification
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ class Job(Protocol):
 
     def specification(self) -> Specification:
         """The guarantee; from the declared invariants alone."""
+
+    def least_budget(self) -> Budget:
+        """What the guarantee needs whatever the data are, as far as they leave two records to tell apart."""
 
     def facts(self) -> Facts:
         """What a dry run shows; from the declared invariants alone."""

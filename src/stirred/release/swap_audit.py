@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +14,9 @@ import polars as pl
 
 from stirred.audit import Certificate, Finding, Verdict, exact_audit
 from stirred.audit.conformity import conformity_audit
+from stirred.audit.moved import log_none_moves, permutation_audit
 from stirred.audit.statistical import statistical_audit
+from stirred.data import physical
 from stirred.noise import Source
 from stirred.release.replay import REPLAYS, Members
 from stirred.release.swap_job import SwapJob
@@ -22,15 +24,17 @@ from stirred.release.universe import universe_findings
 from stirred.spec.budget import shown
 from stirred.spec.exact import Exact
 from stirred.spec.psa import swapping_loss
+from stirred.spec.schema import Attribute
 from stirred.spec.specification import Specification
 from stirred.swap import PermutationSwap, Records
 from stirred.swap.enumeration import margin_patterns, pattern_records, universe
 from stirred.swap.loss import lower_bound
 
 SMALL = 4
-TOY = 32
-FEWEST_DRAWS, MOST_DRAWS = 500, 5000
-SURE = 1e-9
+FEWEST_DRAWS, MOST_DRAWS, ALONE = 2, 5000, 6
+RECORDS, MOST_RECORDS, AT_ONCE = 40_000, 1_000_000, 1 << 16
+SURE = 1e-12
+HELD, GIVEN, COPY = "__held", "__given", "__copy"
 PERSON = "person_"
 UNBOUNDED = 1 << 62
 
@@ -132,79 +136,79 @@ def _small_twins(twin: PermutationSwap) -> Finding:
 
 
 def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
-    """How many records the plan's own draw moves, on a toy of its columns where each can be told."""
-    subject = "the plan's own draw on a few records"
-    toy = _toy(job)
-    if toy is None:
-        sentence = "the declared levels do not let two records differ: there is nothing to swap"
-        return Finding("conformity", subject, Verdict.VACUOUS, sentence)
-    own, settings = job.on(toy), job.settings
-    hold, swap = list(settings.hold or ()), list(settings.swap)
-    size = toy.households.height
-    home = dict(zip(toy.households.select(hold).rows(), toy.households.select(swap).rows(), strict=True))
+    """The plan's own draw on its own records, which are marked so that each permutation can be read off.
 
-    def moved(number: int) -> int:
-        made = own.draw(source.child(number), Path()).households
-        pairs = zip(made.select(hold).rows(), made.select(swap).rows(), strict=True)
-        return sum(home.get(held) != place for held, place in pairs)
-
-    law = _moved_law(size, own.rate)
-    needed = math.ceil(math.log(SURE) / math.log(float(law[0]))) if law[0] < 1 else MOST_DRAWS
-    draws = min(MOST_DRAWS, max(FEWEST_DRAWS, needed))
-    return conformity_audit(
-        lambda data, count, stream: [moved(i) for i in range(count)],
-        None,
-        law,
-        draws=draws,
-        source=source,
-        subject=subject,
+    Some draws are of the records as they are; the others are of many copies, each with strata of its own.
+    """
+    subject = "the plan's own draw, stratum by stratum"
+    prepared = job.mechanism.prepare(job.data())
+    frame, codes = prepared.records.households, prepared.strata.codes
+    matched, marks = (
+        {name: physical(frame[name]) for name in names}
+        for names in (job.settings.match, (*(job.settings.hold or ()), *job.settings.swap))
     )
+    alone, copies = _numbers(prepared.strata.sizes, job.rate)
+    try:
+        drawn = [_permutations(job, source.child(0, i), 0) for i in range(alone)]
+        copied = [_permutations(job, source.child(1, i), count) for i, count in enumerate(copies)]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # what a draw raises is an outcome, and the law of a swap excludes it
+        sentence = f"the draw raises {type(error).__name__}"
+        return Finding("conformity", subject, Verdict.VIOLATED, sentence)
+    tables = [np.concatenate(rows) for rows in (drawn, copied) if rows]
+    return permutation_audit(tables, codes, job.rate, matched=matched, marks=marks, subject=subject)
 
 
-def _moved_law(size: int, rate: Fraction) -> dict[int, Fraction]:
-    """How many of so many different records are moved: binomial, but never one."""
-    weights = {m: math.comb(size, m) * rate**m * (1 - rate) ** (size - m) for m in range(size + 1) if m != 1}
-    whole = sum(weights.values(), Fraction(0))
-    return {m: weight / whole for m, weight in weights.items()}
+def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
+    """How many draws of the records as they are, and of how many copies at once, by the sizes of strata.
+
+    Enough that a swap which moves nothing is found, within reason.
+    """
+    records, stays = int(sizes.sum()), float(log_none_moves(sizes, float(rate)).sum())
+    most = MOST_RECORDS // records
+    needed = min(math.ceil(math.log(SURE) / stays) if stays < 0 else 0, most)
+    total = min(max(RECORDS // records, needed, min(ALONE, most), FEWEST_DRAWS), MOST_DRAWS)
+    alone = min(total, ALONE)
+    each = max(1, AT_ONCE // records)
+    rest = total - alone
+    return alone, [min(each, rest - done) for done in range(0, rest, each)]
 
 
-def _toy(job: SwapJob) -> Records | None:
-    """Records of one stratum that all differ in holding and in swapping variables, from public levels."""
-    s, data = job.settings, job.data()
-    hold = tuple(s.hold or ())
-    frames = [frame for frame in (data.households, data.persons) if frame is not None]
-    types = {name: dtype for frame in frames for name, dtype in frame.schema.items()}
-    listed = s.codebook.codebook() if s.codebook is not None else {}
-
-    def values(name: str) -> Sequence[Any]:
-        return listed.get(name) or tuple(n if types[name].is_integer() else str(n) for n in range(TOY))
-
-    places, size = _different(s.swap, values, nested=bool(s.nesting))
-    held, kinds = _different(hold, values, nested=False)
-    size = min(size, kinds)
-    if size < 2:
-        return None
-    columns: dict[str, list[Any]] = {name: [values(name)[0]] * size for name in types}
-    columns |= {name: column[:size] for name, column in (places | held).items()}
-    if s.id is not None:
-        columns[s.id] = [str(n) for n in range(size)]
-    tables = [pl.DataFrame({name: columns[name] for name in frame.columns}) for frame in frames]
-    return Records(tables[0], tables[1] if len(tables) == 2 else None, data.id)
-
-
-def _different(
-    names: Sequence[str], values: Callable[[str], Sequence[Any]], *, nested: bool
-) -> tuple[dict[str, list[Any]], int]:
-    """Columns whose rows all differ, and how many rows; nested columns count together, others in turn."""
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    levels = [values(name) for name in names]
-    size = max(map(len, levels), default=0) if nested else math.prod(map(len, levels)) if names else 0
-    for i in range(min(size, TOY)):
-        rest = i
-        for name, known in zip(names, levels, strict=True):
-            columns[name].append(known[(i if nested else rest) % len(known)])
-            rest //= len(known)
-    return columns, min(size, TOY)
+def _permutations(job: SwapJob, source: Source, copies: int) -> Any:
+    """For every record the record whose values it receives; a row for every copy, or one without copies."""
+    s, records = job.settings, job.data()
+    frame = records.households
+    size, count = frame.height, max(copies, 1)
+    rows = pl.Series(np.tile(np.arange(size), count))
+    marked = (frame[rows] if copies else frame).with_columns(
+        pl.int_range(pl.len()).alias(HELD), pl.int_range(pl.len()).alias(GIVEN)
+    )
+    match = s.match
+    if copies:
+        marked = marked.with_columns(pl.Series(COPY, np.repeat(np.arange(count), size)))
+        match, records = (*match, COPY), replace(records, persons=None, id=None)
+    book = s.codebook
+    if book is not None:
+        extra = tuple(Attribute(name=name) for name in (HELD, GIVEN, COPY))
+        book = book.model_copy(update={"attributes": (*book.attributes, *extra)})
+    # The domain does not know the marks; its places stay as they are nested.
+    schema = job.plan.domain.record_schema if job.plan.domain is not None else None
+    nesting = (*(s.nesting or ()), *(schema.nesting if schema is not None else ()))
+    roles = {*s.match, *s.swap, *(s.hold or ())}
+    settings = s.model_copy(
+        update={
+            "nesting": tuple(pair for pair in nesting if set(pair) <= roles),
+            "match": match, "hold": (*(s.hold or ()), HELD), "swap": (*s.swap, GIVEN),
+            "codebook": book, "tables": (), "rate": str(job.rate), "target_epsilon": None,
+        }
+    )  # fmt: skip
+    plan = job.plan.model_copy(update={"domain": None})
+    own = SwapJob(plan, settings, job.folder, replace(records, households=marked))
+    made = own.draw(source, Path()).households
+    out = np.full(size * count, -1, dtype=np.int64)
+    out[made[HELD].to_numpy()] = made[GIVEN].to_numpy()
+    return out.reshape(count, size) - np.arange(count)[:, None] * size
 
 
 def members(job: SwapJob, claim: Specification, source: Source) -> Members:

@@ -18,12 +18,14 @@ from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, SwapPlan, parts_of, table_file
 from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
+from stirred.spec.budget import Budget
 from stirred.spec.exact import as_fraction
 from stirred.spec.invariant import plural
 from stirred.spec.multiverse import declared_invariants
+from stirred.spec.psa import swapping_loss
 from stirred.spec.specification import Specification
 from stirred.swap import PermutationSwap, Records
-from stirred.swap.loss import rates_for, swap_probability
+from stirred.swap.loss import least_loss, rates_for, swap_probability, tighter_loss
 from stirred.swap.named import require_presentable
 from stirred.swap.nesting import require_whole
 
@@ -129,6 +131,13 @@ class SwapJob:
     def specification(self) -> Specification:
         """The guarantee, from the sizes of the strata: functions of the invariants."""
         return self.mechanism.guarantee(self._records)
+
+    def least_budget(self) -> Budget:
+        """The loss for the smallest strata in which records can be told apart; where sought, at any rate."""
+        if self.settings.rate is None:
+            return Budget.epsilon(least_loss(2))
+        loss = tighter_loss if self.settings.loss == "tighter" else swapping_loss
+        return Budget.epsilon(loss(2, self.rate))
 
     def facts(self) -> Facts:
         """Strata, exact tables, and how many records move; from the invariants alone."""

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from stirred.audit import Finding, Verdict, distance_between, divergence_audit, same_universe
 from stirred.audit.conformity import conformity_audit
+from stirred.audit.noise import Family, noise_audit
 from stirred.audit.statistical import statistical_audit
 from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
 from stirred.release.replay import REPLAYS, Members
-from stirred.release.topdown_job import TopDownJob
+from stirred.release.topdown_job import Noise, TopDownJob
 from stirred.release.universe import universe_findings
-from stirred.spec.budget import Budget
+from stirred.spec.budget import Budget, shown
 from stirred.spec.domain import Domain
-from stirred.spec.exact import ZERO
+from stirred.spec.exact import ZERO, Exact
 from stirred.spec.input_premetric import SymmetricDifference
+from stirred.spec.invariant import plural
 from stirred.spec.multiverse import Trivial
 from stirred.spec.output_premetric import NormalisedRenyi
 from stirred.spec.schema import Schema
@@ -35,6 +37,8 @@ from stirred.topdown.constraint import Edit, Facilities, StructuralZero
 
 PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
 LAWS = 3
+FEWEST, FEWEST_OF_LEVEL = 50, 400
+MOST_AGAIN, LARGEST_AGAIN = 80, 500_000
 Frames = Mapping[str, pl.DataFrame]
 
 
@@ -43,6 +47,7 @@ def audits(job: TopDownJob, claim: Specification, source: Source, draws: int) ->
     least = min(counts_by_variance(job.mechanism))
     return [
         *universe_findings(job),
+        _paid(job),
         _divergences(job, claim, source.child(0)),
         *_noise(job, source.child(1), draws),
         _one_count(least, source.child(2), draws),
@@ -184,16 +189,55 @@ def _allowed(job: TopDownJob, frames: Frames) -> bool:
     return True
 
 
+def _paid(job: TopDownJob) -> Finding:
+    """What the variances that are drawn with cost, path by path, against the budget that is stated."""
+    subject = "the noise against the stated budget"
+    for universe in job.mechanism.universes:
+        spent, stated = job.mechanism.designs[universe.unit].spent, universe.allocation.rho_squared
+        if spent > stated:
+            sentence = (
+                f"the measurements of {plural(universe.unit)} spend more than their budget: from root to "
+                f"leaf {shown(Exact.of(spent))} of {shown(Exact.of(stated))} (ρ²)"
+            )
+            sides = Exact.sqrt(spent), Exact.sqrt(stated)
+            return Finding("accounting", subject, Verdict.VIOLATED, sentence, *sides)
+    sentence = "no path from root to leaf spends more than is stated, by the variances of its measurements"
+    return Finding("accounting", subject, Verdict.NOT_REFUTED, sentence)
+
+
 def _noise(job: TopDownJob, source: Source, draws: int) -> list[Finding]:
     """What the plan's own draw adds to the counts, against the exact law: noise alone, whatever the data."""
+    with TemporaryDirectory(prefix="stirred-audit-") as folder:
+        added = job.added_noise(source.child(0), Path(folder), draws)
     counts = counts_by_variance(job.mechanism)
     often = sorted(counts, key=lambda variance: -counts[variance])[:LAWS]
-    with TemporaryDirectory(prefix="stirred-audit-") as folder:
-        added = job.added_noise(source.child(0), Path(folder), often, draws)
-    return [
-        _conforming(variance, noise, source.child(1 + i), 1e-6 / len(added))
-        for i, (variance, noise) in enumerate(added.items())
-    ]
+    laws = []
+    for i, variance in enumerate(often):
+        parts = [noise.reshape(-1) for key, noise in added.items() if key[-1] == variance]
+        noise = np.concatenate(parts)[:draws]
+        laws.append(_conforming(variance, noise, source.child(1 + i), 1e-6 / len(often)))
+    return [_every_family(job, added, source.child(1 + LAWS), draws), *laws]
+
+
+def _every_family(job: TopDownJob, first: Noise, source: Source, draws: int) -> Finding:
+    """Every query of every level; small levels are drawn again, until there is enough to see."""
+    made = {key: [noise] for key, noise in first.items()}
+    for unit, design in job.mechanism.designs.items():
+        for level in range(design.spine.depth):
+            sizes = [n.size for key, n in first.items() if key[:2] == (unit, design.spine.levels[level])]
+            for number in range(_again(sizes)):
+                for key, noise in job.added_again(unit, level, source.child(number), draws).items():
+                    made[key].append(noise)
+    families = [Family(key[:-1], key[-1], drawn) for key, drawn in made.items()]
+    return noise_audit(families, subject="the noise of every query of the plan's own draw")
+
+
+def _again(sizes: Sequence[int]) -> int:
+    """How often a level is drawn again, by how much every query of it measures."""
+    if not sizes:
+        return 0
+    wanted = max(math.ceil(FEWEST / min(sizes)), math.ceil(FEWEST_OF_LEVEL / sum(sizes))) - 1
+    return min(wanted, MOST_AGAIN, LARGEST_AGAIN // sum(sizes))
 
 
 def _conforming(variance: Fraction, noise: NDArray[np.int64], source: Source, alpha: float) -> Finding:

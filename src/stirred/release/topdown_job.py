@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +25,7 @@ from stirred.release.record import (
     PublishedFile,
     PublishedTable,
 )
+from stirred.spec.budget import Budget
 from stirred.spec.invariant import plural
 from stirred.spec.protocol import Release
 from stirred.spec.specification import Specification
@@ -32,7 +33,7 @@ from stirred.topdown import Invariant, Measurements, TopDown
 from stirred.topdown.exposure import exposures_of
 from stirred.topdown.intervals import estimator_of, table_with_intervals
 from stirred.topdown.invariants import split_count
-from stirred.topdown.measurement import file_of, noise_of
+from stirred.topdown.measurement import Chunk, Design, file_of, measured_again, noise_of
 from stirred.topdown.plan import TablePlan
 
 NOISE = "discrete Gaussian noise on every measured count, then estimation that adds no protection loss"
@@ -44,6 +45,10 @@ class Noisy:
 
     measurements: dict[str, Measurements]
     invariants: dict[str, NDArray[np.int64]]
+
+
+class Noise(dict[tuple[str, str, str, Fraction], NDArray[np.int64]]):
+    """Noise by unit, level, query and variance parameter: a table of nodes by counts each."""
 
 
 class TopDownJob:
@@ -105,6 +110,10 @@ class TopDownJob:
     def specification(self) -> Specification:
         """The guarantee: it does not depend on the data."""
         return self.mechanism.guarantee()
+
+    def least_budget(self) -> Budget:
+        """The budget of the guarantee: it does not depend on the data."""
+        return self.specification().budget
 
     def facts(self) -> Facts:
         """Budget, geography, exact statistics and expected errors; no data are read."""
@@ -176,16 +185,19 @@ class TopDownJob:
         counts, invariants = self._prepared
         return Noisy(self.mechanism.measure(counts, source, folder / "measurements"), invariants)
 
-    def added_noise(
-        self, source: Source, folder: Path, variances: Sequence[Fraction], largest: int
-    ) -> dict[Fraction, NDArray[np.int64]]:
-        """What one draw adds to counts of some variance parameters, up to so many of each: for audits."""
-        counts, _ = self._prepared
-        drawn = self.draw(source, folder).measurements
-        out = {}
-        for variance in variances:
-            parts = (noise_of(made, counts[unit], variance) for unit, made in drawn.items())
-            out[variance] = np.concatenate([part for some in parts for part in some])[:largest]
+    def added_noise(self, source: Source, folder: Path, largest: int) -> Noise:
+        """What one draw adds to the counts of every query, about so many of each at most: for audits."""
+        counts, out = self._prepared[0], Noise({})
+        for unit, made in self.draw(source, folder).measurements.items():
+            for level in range(made.design.spine.depth):
+                _add(out, unit, made.design, made.level(level), counts[unit][level], largest)
+        return out
+
+    def added_again(self, unit: str, level: int, source: Source, largest: int) -> Noise:
+        """What another draw of one level adds, in memory: for audits."""
+        number = list(self.mechanism.designs).index(unit)
+        design, truth, out = self.mechanism.designs[unit], self._prepared[0][unit][level], Noise({})
+        _add(out, unit, design, measured_again(design, level, truth, source.child(number)), truth, largest)
         return out
 
     def _finished(self, primitive: Noisy, progress: Progress | None = None) -> Release:
@@ -247,6 +259,16 @@ class TopDownJob:
             protected = made.products[table.unit].levels[level].grouped(query.groups, query.size).reshape(-1)
             against[table.title] = (true.tolist(), protected.tolist())
         return InternalRecord({unit: e.to_polars() for unit, e in errors.items()}, against)
+
+
+def _add(
+    out: Noise, unit: str, design: Design, chunks: Iterable[Chunk], truth: Histogram, largest: int
+) -> None:
+    for chunk in chunks:
+        for query, variance, noise in noise_of(design, chunk, truth):
+            key = unit, design.spine.levels[chunk.level], query, variance
+            rows = max(1, largest // noise.shape[1])
+            out[key] = np.concatenate([*([out[key]] if key in out else []), noise])[:rows]
 
 
 def _counted(microdata: Path, mechanism: TopDown, unit: str) -> tuple[Histogram, ...]:

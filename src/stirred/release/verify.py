@@ -1,12 +1,14 @@
-"""Verify a release folder: files, specification, entry in the ledger, and invariants against the data."""
+"""Verify a release folder: files, specification, entry in the ledger, and what the data say of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from stirred.audit import falls_short
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
+from stirred.release.audit import require_claim
 from stirred.release.job import job_of
 from stirred.release.manifest import NAME, PURPOSE, Manifest, Seals
 from stirred.release.plan import Plan
@@ -31,19 +33,21 @@ def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None
     """Check every public file against the manifest; internal files, with the ledger's key, against theirs.
 
     A folder without ``internal/`` is what others are given, and is sound without it. With a ledger, also the
-    manifest against its entry; with the plan and the data that it names, also the invariants of the published
-    records against those of the data.
+    manifest against its entry, and the published guarantee against the one that was paid for; with the plan
+    and the data that it names, also the invariants of the published records against those of the data, and
+    the published guarantee against the one that the mechanism states for them.
     """
     manifest = Manifest.read(folder)
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
     public = folder / "public"
     if manifest.facts.get("publishable"):
         checks.append("the specification")
-        if not _reads_back(public / "specification.json"):
+        if _read_back(public / "specification.json") is None:
             problems.append("the specification cannot be read back")
     elif public.exists():
         problems.append("a test run has a public folder")
-    unknown = [] if ledger is None else _entry(manifest, ledger)
+    published = _read_back(folder / _place(manifest) / "specification.json")
+    unknown = [] if ledger is None else _entry(manifest, ledger, published)
     if ledger is not None:
         checks.append("the ledger")
         problems += unknown
@@ -53,8 +57,8 @@ def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None
         checks.append("the internal files")
         problems += sealed
     if plan is not None:
-        checks.append("the invariants")
-        problems += _invariants(manifest, folder, plan)
+        checks += ["the invariants", "the guarantee"]
+        problems += _against_data(manifest, folder, plan, published)
     return Verified(folder, tuple(checks), tuple(problems))
 
 
@@ -75,27 +79,39 @@ def _key(ledger: Ledger) -> bytes | None:
         return None
 
 
-def _invariants(manifest: Manifest, folder: Path, path: Path) -> list[str]:
+def _place(manifest: Manifest) -> str:
+    return "public" if manifest.facts.get("publishable") else "internal"
+
+
+def _against_data(manifest: Manifest, folder: Path, path: Path, published: Specification | None) -> list[str]:
     plan = Plan.load(path)
     if plan.digest != manifest.facts.get("plan"):
         return ["the plan is not the one of this release"]
-    place = "public" if manifest.facts.get("publishable") else "internal"
+    job, out = job_of(plan, path.parent), []
     try:
-        job_of(plan, path.parent).recheck(folder / place)
+        job.recheck(folder / _place(manifest))
     except StirredError as error:
-        return [f"invariants: {error.problem}"]
-    return []
+        out.append(f"invariants: {error.problem}")
+    try:
+        guarantee = job.specification()
+        require_claim(plan, guarantee)
+    except StirredError as error:
+        return [*out, f"guarantee: {error.problem}"]
+    if published is not None and falls_short(published, guarantee):
+        out.append(f"guarantee: less is published than the mechanism guarantees ({guarantee.budget})")
+    return out
 
 
-def _reads_back(path: Path) -> bool:
+def _read_back(path: Path) -> Specification | None:
     try:
         text = path.read_text(encoding="utf-8")
-        return Specification.from_json(text).to_json() == text
+        found = Specification.from_json(text)
     except (OSError, UnicodeError, StirredError):
-        return False
+        return None
+    return found if found.to_json() == text else None
 
 
-def _entry(manifest: Manifest, ledger: Ledger) -> list[str]:
+def _entry(manifest: Manifest, ledger: Ledger, published: Specification | None) -> list[str]:
     out = [f"ledger: {finding}" for finding in ledger.verify().findings]
     if out:
         return out
@@ -110,4 +126,6 @@ def _entry(manifest: Manifest, ledger: Ledger) -> list[str]:
         out.append("the ledger has another manifest for this spend")
     if spend.plan != manifest.facts.get("plan"):
         out.append("the ledger has another plan for this spend")
+    if published is not None and falls_short(published, spend.specification):
+        out.append("the published guarantee is less than what was paid for")
     return out

@@ -100,6 +100,27 @@ class Design:
         return out
 
     @cached_property
+    def spent(self) -> Fraction:
+        """The most that the measurements from root to leaf spend, in rho squared, by their own variances."""
+        totals, at = [Fraction(0)], np.zeros(1, dtype=np.int64)
+        for level in range(self.spine.depth):
+            above = at[self.spine.parents[level]] if level else np.zeros(self.spine.size(0), dtype=np.int64)
+            reaches = np.full(above.size, -1, dtype=np.int64)
+            reaches[self.measured[level]] = self.reach[level][self.measured[level]]
+            pairs, inverse = np.unique(np.stack([above, reaches]), axis=1, return_inverse=True)
+            totals = [totals[before] + self._cost(level, reach) for before, reach in pairs.T.tolist()]
+            at = inverse.reshape(-1)
+        return max(totals)
+
+    def _cost(self, level: int, reach: int) -> Fraction:
+        """What a node of this level and reach spends; nothing if it is not measured."""
+        if reach < 0:
+            return Fraction(0)
+        half = Fraction(self.allocation.squared_sensitivity, 2)
+        variances = self.allocation.variances(self.chain(level, reach)).values()
+        return sum((half / variance for variance in variances), Fraction(0))
+
+    @cached_property
     def digest(self) -> str:
         """A fingerprint of the design: measurements fit a design with the same one."""
         body = json.dumps(
@@ -198,22 +219,24 @@ def measure(
     return Measurements(design, lambda level, number: kept[level, number], publishable=source.publishable)
 
 
+def measured_again(design: Design, level: int, truth: Histogram, source: Source) -> Iterator[Chunk]:
+    """One level alone, as ``measure`` would draw it from this source: for audits, never for a release."""
+    for number, (start, stop) in enumerate(design.chunks(level)):
+        yield _measured(design, level, truth, start, stop, source.child(level, number))
+
+
 def noise_of(
-    measurements: Measurements, levels: Sequence[Histogram], variance: Fraction
-) -> Iterator[NDArray[np.int64]]:
-    """Measured minus true, of every count with this variance parameter: confidential only in the truth."""
-    design = measurements.design
-    for level in range(design.spine.depth):
-        for chunk in measurements.level(level):
-            nodes = design.measured[level][chunk.start : chunk.stop]
-            table = levels[level].dense(int(nodes[0]), int(nodes[-1]) + 1)[nodes - int(nodes[0])]
-            for reach in np.unique(design.reach[level][nodes]):
-                rows = np.flatnonzero(design.reach[level][nodes] == reach)
-                chain = design.chain(level, int(reach))
-                for name, own in design.allocation.variances(chain).items():
-                    if own == variance:
-                        true = design.cells.query(name).answer(table[rows])
-                        yield (chunk.values[name][rows].astype(np.int64) - true).reshape(-1)
+    design: Design, chunk: Chunk, truth: Histogram
+) -> Iterator[tuple[str, Fraction, NDArray[np.int64]]]:
+    """Measured minus true: for every query and variance parameter a table of nodes by counts."""
+    nodes = design.measured[chunk.level][chunk.start : chunk.stop]
+    table = truth.dense(int(nodes[0]), int(nodes[-1]) + 1)[nodes - int(nodes[0])]
+    reaches = design.reach[chunk.level][nodes]
+    for reach in np.unique(reaches):
+        rows = np.flatnonzero(reaches == reach)
+        for name, variance in design.allocation.variances(design.chain(chunk.level, int(reach))).items():
+            true = design.cells.query(name).answer(table[rows])
+            yield name, variance, chunk.values[name][rows].astype(np.int64) - true
 
 
 def _in_order(pool: ThreadPoolExecutor, task: Callable[[int], Chunk], count: int) -> Iterator[Chunk]:

@@ -1,0 +1,406 @@
+"""The draw of a swap, stratum by stratum: how many records move, which ones, and where to.
+
+What is tested is a table of permutations: for every draw and record, the record whose values it receives. The
+law is that of the Permutation Swapping Algorithm: every record is selected with the rate, a stratum in which
+one record is selected is selected anew, and the selected records of a stratum are deranged uniformly.
+
+Guarantee
+    Draws that have the law are called different with probability at most alpha.
+Assumes
+    The draws are independent. What marks the records (``marks``) was known before the draw.
+Reference
+    Algorithm 1 of Bailie, Gong and Meng. With p the rate, n records and q = p e^u / (1 - p + p e^u), the
+    number moved has the generating function (1 - p + p e^u)^n (1 - c(q)) / (1 - c(p)), where c(p) =
+    n p (1 - p)^(n - 1). Derangements with two images given are counted by d(k-2) + 2 d(k-3) + d(k-4), where
+    neither is one of the two records, and by d(k-2) + d(k-3), where one is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stirred.audit.finding import Finding, Verdict
+from stirred.audit.tails import Checks, Floats, binomial_cumulants, log_entropy_tail, log_tail, summed, worst
+
+Ints = NDArray[np.int64]
+
+SHAPES = 100
+CELLS = 12
+EXPECTED = 5
+MOST_LEVELS = 64
+SMALL = 40
+
+
+def permutation_audit(
+    tables: Sequence[NDArray[Any]],
+    strata: NDArray[Any],
+    rate: Fraction,
+    *,
+    matched: Mapping[str, NDArray[Any]] | None = None,
+    marks: Mapping[str, NDArray[Any]] | None = None,
+    alpha: float = 1e-6,
+    subject: str = "the draw",
+) -> Finding:
+    """Compare permutations with their law.
+
+    Parameters
+    ----------
+    tables
+        Draws that were made in one way each, tested way by way. A row is a draw: for every record the record
+        whose values it receives.
+    strata
+        The stratum of every record, numbered from zero.
+    rate
+        The swap rate.
+    matched
+        Variables that are constant within strata, by name and as numbers: rates are compared by level.
+    marks
+        Other variables of the records: records of every level must move as often as others.
+    alpha
+        Probability of a false alarm.
+    """
+    sizes, used = np.bincount(strata), [table for table in tables if len(table)]
+    draws, movable = sum(map(len, used)), int((sizes > 1).sum())
+    details = {"draws": draws, "alpha": alpha, "strata": movable}
+    if not movable:
+        sentence = "no stratum has two records: there is nothing to swap"
+        return Finding("conformity", subject, Verdict.VACUOUS, sentence, details=details)
+    for table in used:
+        share = alpha / len(used)
+        found = permutation_problem(table, strata, rate, matched=matched, marks=marks, alpha=share)
+        if found is not None:
+            return Finding("conformity", subject, Verdict.VIOLATED, found, details=details)
+    many = "1 stratum" if movable == 1 else f"{movable:,} strata"
+    sentence = (
+        f"{draws:,} draws on {many} agree with the law: how many records move in every stratum, which ones, "
+        "and where to"
+    )
+    return Finding("conformity", subject, Verdict.NOT_REFUTED, sentence, details=details)
+
+
+def permutation_problem(
+    draws: NDArray[Any],
+    strata: NDArray[Any],
+    rate: Fraction,
+    *,
+    matched: Mapping[str, NDArray[Any]] | None = None,
+    marks: Mapping[str, NDArray[Any]] | None = None,
+    alpha: float = 1e-6,
+) -> str | None:
+    """What of the law the draws break, in a sentence; None if nothing is found."""
+    drawn = np.asarray(draws, dtype=np.int64)
+    everyone = np.arange(drawn.shape[1])
+    if not (np.sort(drawn, axis=1) == everyone).all():
+        return "a draw is no permutation: some record's values are given twice, and some never"
+    if not (strata[drawn] == strata).all():
+        return "a record receives the values of a record of another stratum"
+    table = _Table(drawn, np.asarray(strata, dtype=np.int64), float(rate))
+    if not table.strata.size:
+        return None
+    failed = worst(_tests(table, matched or {}, marks or {}), alpha)
+    if failed is None:
+        return None
+    kind, log_chance = failed
+    return f"{kind.what}: by chance with a probability of less than {_power_of_ten(log_chance)}"
+
+
+def _power_of_ten(log_chance: float) -> str:
+    return f"1e{math.ceil(log_chance / math.log(10)):d}"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Draws, with the records sorted by stratum; strata of single records are left out of every sum."""
+
+    draws: Ints
+    codes: Ints
+    rate: float
+
+    @cached_property
+    def order(self) -> Ints:
+        return np.argsort(self.codes, kind="stable")
+
+    @cached_property
+    def every_size(self) -> Ints:
+        return np.bincount(self.codes)
+
+    @cached_property
+    def starts(self) -> Ints:
+        return np.concatenate([[0], np.cumsum(self.every_size)[:-1]]).astype(np.int64)
+
+    @cached_property
+    def strata(self) -> Ints:
+        """The strata in which something can move."""
+        return np.flatnonzero(self.every_size > 1)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        return self.every_size[self.strata]
+
+    @cached_property
+    def moved(self) -> NDArray[np.bool_]:
+        """Whether a record moves, by draw and record, sorted by stratum."""
+        return np.asarray((self.draws != np.arange(self.codes.size))[:, self.order])
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """How many move, by draw and stratum."""
+        cumulated = np.cumsum(self.moved, axis=1, dtype=np.int64)
+        ends = self.starts + self.every_size - 1
+        upto = cumulated[:, ends[self.strata]]
+        first = self.starts[self.strata]
+        before = np.where(first > 0, cumulated[:, first - 1], 0)
+        return np.asarray(upto - before)
+
+    @cached_property
+    def totals(self) -> Floats:
+        """How many move in every stratum, over all draws."""
+        return np.asarray(self.numbers.sum(axis=0), dtype=np.float64)
+
+    @cached_property
+    def times(self) -> Floats:
+        """How often each record moves, sorted by stratum."""
+        return np.asarray(self.moved.sum(axis=0), dtype=np.float64)
+
+
+def _tests(table: _Table, matched: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterator[Checks]:
+    yield from _how_many(table, matched)
+    yield _shapes(table)
+    yield from _which(table, marks)
+    yield from _where(table)
+
+
+def _how_many(table: _Table, matched: Mapping[str, Any]) -> Iterator[Checks]:
+    """Sums of the records that move: by stratum, by size, by level of every matching variable, and all."""
+    strata, draws = table.strata, table.draws.shape[0]
+    odd = "too few or too many records move"
+    kinds: list[tuple[str, Ints]] = [
+        (f"{odd} in a stratum", np.arange(strata.size)),
+        (f"{odd} in strata of a size", np.unique(table.sizes, return_inverse=True)[1]),
+        (f"{odd}", np.zeros(strata.size, dtype=np.int64)),
+    ]
+    first = table.order[table.starts[strata]]
+    for name, values in matched.items():
+        levels = np.unique(np.asarray(values)[first], return_inverse=True)[1]
+        kinds.append((f"{odd} at a level of {name}", levels))
+    for what, groups in kinds:
+        cumulants = _moved_cumulants(table.sizes.astype(np.float64), table.rate, draws)
+        yield Checks(what, log_tail(summed(groups, table.totals), groups, cumulants))
+
+
+def _moved_cumulants(sizes: Floats, rate: float, draws: int) -> Any:
+    """Of the number of records that move in so many draws of a stratum: binomial, but never one."""
+
+    def log_not_one(stays: Floats | float, goes: Floats | float) -> Floats:
+        return np.asarray(np.log1p(-sizes * goes * np.exp((sizes - 1) * np.log(stays))))
+
+    before = log_not_one(1 - rate, rate)
+
+    def cumulants(tilts: Floats) -> Floats:
+        whole = 1 + rate * np.expm1(tilts)
+        after = log_not_one((1 - rate) / whole, rate * np.exp(tilts) / whole)
+        return np.asarray(draws * (sizes * np.log(whole) + after - before))
+
+    return cumulants
+
+
+def moved_law(size: int, rate: float) -> Floats:
+    """How many of so many records move, as floats: binomial, but never one."""
+    from scipy.stats import binom
+
+    law = np.asarray(binom.pmf(np.arange(size + 1), size, rate), dtype=np.float64)
+    law[1] = 0.0
+    return np.asarray(law / law.sum())
+
+
+def log_none_moves(sizes: Ints, rate: float) -> Floats:
+    """The logarithm of the probability that no record of a stratum moves."""
+    n = np.maximum(np.asarray(sizes, dtype=np.float64), 1.0)
+    stays = math.log1p(-rate)
+    one = np.where(n > 1, n * rate * np.exp((n - 1) * stays), 0.0)
+    return np.where(n > 1, n * stays - np.log1p(-one), 0.0)
+
+
+def _shapes(table: _Table) -> Checks:
+    """All counts of the number that moves together, by size: the largest sizes and the most common ones."""
+    sizes, common = np.unique(table.sizes, return_counts=True)
+    largest = sizes[::-1][:SHAPES]
+    chosen = np.union1d(largest, sizes[np.argsort(-common, kind="stable")][:SHAPES])
+    tails = []
+    for size in chosen.tolist():
+        seen = table.numbers[:, table.sizes == size].reshape(-1)
+        law = moved_law(size, table.rate)
+        cells = _cells(law, seen.size)
+        hits = np.bincount(cells[seen], minlength=cells[-1] + 1).astype(np.float64)
+        masses = summed(cells, law)
+        tails.append(log_entropy_tail(hits, masses))
+    what = "the number of records that move does not vary as it should, in strata of a size"
+    return Checks(what, np.array(tails))
+
+
+def _cells(law: Floats, draws: int) -> Ints:
+    """The cell of each number: neighbours together until a cell is expected often enough."""
+    least = max(1 / CELLS, EXPECTED / draws)
+    cells = np.zeros(law.size, dtype=np.int64)
+    cell, mass = 0, 0.0
+    left = 1.0
+    for number, chance in enumerate(law.tolist()):
+        cells[number] = cell
+        mass += chance
+        left -= chance
+        if mass >= least and left >= least:
+            cell, mass = cell + 1, 0.0
+    return cells
+
+
+def _which(table: _Table, marks: Mapping[str, Any]) -> Iterator[Checks]:
+    """Given how many move in a stratum, every set of so many records is equally likely."""
+    every = table.every_size[table.codes[table.order]]
+    place = np.arange(table.codes.size) - table.starts[table.codes[table.order]]
+    positions = {
+        "the first half of the records of the strata": 2 * place < every,
+        "every other record of the strata": place % 2 == 0,
+        "the first record of the strata": place == 0,
+        "the last record of the strata": place == every - 1,
+    }
+    for name, chosen in positions.items():
+        yield Checks(f"{name} moves too often or too rarely", _marked(table, chosen[None]))
+    first = positions["the first half of the records of the strata"]
+    yield Checks("one half of a stratum moves too often or too rarely", _halves(table, first))
+    for name, values in marks.items():
+        levels, codes = np.unique(np.asarray(values)[table.order], return_inverse=True)
+        if 1 < levels.size <= MOST_LEVELS:
+            chosen = codes.reshape(-1) == np.arange(levels.size)[:, None]
+            yield Checks(f"records of a level of {name} move too often or too rarely", _marked(table, chosen))
+    yield _each_record(table, every)
+
+
+def _marked(table: _Table, chosen: NDArray[np.bool_]) -> Floats:
+    """Tails for sets of records (a row each): of all that move, how many are of the set."""
+    totals = np.zeros(table.every_size.size)
+    totals[table.strata] = table.totals
+    codes, rows = table.codes[table.order], len(chosen)
+    inside = np.concatenate([np.bincount(codes, members) / table.every_size for members in chosen])
+    groups = np.repeat(np.arange(rows), table.every_size.size)
+    return log_tail(chosen @ table.times, groups, binomial_cumulants(np.tile(totals, rows), inside))
+
+
+def _halves(table: _Table, first: NDArray[np.bool_]) -> Floats:
+    codes = table.codes[table.order]
+    inside = (np.bincount(codes, first) / table.every_size)[table.strata]
+    seen = summed(codes, table.times * first)[table.strata]
+    return log_tail(seen, np.arange(seen.size), binomial_cumulants(table.totals, inside))
+
+
+def _each_record(table: _Table, every: Ints) -> Checks:
+    """How often one record moves, over all draws: binomial."""
+    pairs, copies = np.unique(np.stack([every, table.times.astype(np.int64)]), axis=1, return_counts=True)
+    sizes, seen = pairs[:, pairs[0] > 1].astype(np.float64)
+    copies = copies[pairs[0] > 1]
+    chances = np.array([_chance_to_move(int(n), table.rate) for n in sizes.tolist()])
+    draws = np.full(seen.size, float(table.draws.shape[0]))
+    tails = log_tail(seen, np.arange(seen.size), binomial_cumulants(draws, chances))
+    # As many tests as records, though equal ones are made once.
+    return Checks("a record moves too often or too rarely", np.repeat(tails, copies))
+
+
+def _chance_to_move(size: int, rate: float) -> float:
+    """The probability that a given record of a stratum moves."""
+    alone = (1 - rate) ** (size - 1)
+    return rate * (1 - alone) / (1 - size * rate * alone)
+
+
+def _where(table: _Table) -> Iterator[Checks]:
+    """Given which records move, all derangements of them are equally likely: events of the first two.
+
+    Records that move are numbered in the order of the file, from zero to k - 1.
+    """
+    seen = _donors_of_the_first_two(table)
+    if not seen.k.size:
+        return
+    k = seen.k.astype(np.float64)
+    ratios = {lag: _ratio(seen.k, lag) for lag in (2, 3, 4)}
+    same = 2 * (ratios[2] + ratios[3]) + (k - 3) * (ratios[2] + 2 * ratios[3] + ratios[4])
+    half = (seen.k - 1) // 2
+    events = {
+        "the next one": (3, seen.first == 1, 1 / (k - 1)),
+        "the one before": (3, seen.first == seen.k - 1, 1 / (k - 1)),
+        "one of the next half": (3, seen.first <= half, half / (k - 1)),
+        "the one that receives its own": (4, seen.returns, (k - 1) * ratios[2]),
+        "one as far on as the next record's": (4, (seen.second - 1) % seen.k == seen.first, same),
+    }
+    for name, (least, hits, chances) in events.items():
+        use = seen.k >= least
+        if not use.any():
+            continue
+        what = f"the first record that moves receives the values of {name} too often or too rarely"
+        sizes = np.unique(seen.size[use], return_inverse=True)[1]
+        tails = []
+        for groups in (np.zeros(sizes.size, dtype=np.int64), sizes):
+            counted = summed(groups, hits[use].astype(np.float64))
+            tails.append(_by_chance(counted, groups, seen.k[use], chances[use]))
+        yield Checks(what, np.concatenate(tails))
+
+
+def _by_chance(seen: Floats, groups: Ints, k: Ints, chances: Floats) -> Floats:
+    """Tails of sums of coins; those of one group and one k are put together."""
+    _, first, counts = np.unique(np.stack([groups, k]), axis=1, return_index=True, return_counts=True)
+    return log_tail(seen, groups[first], binomial_cumulants(counts.astype(np.float64), chances[first]))
+
+
+@dataclass(frozen=True)
+class _FirstTwo:
+    """For every stratum of every draw in which three or more move."""
+
+    k: Ints
+    size: Ints
+    first: Ints
+    second: Ints
+    returns: NDArray[np.bool_]
+
+
+def _donors_of_the_first_two(table: _Table) -> _FirstTwo:
+    count, records = table.draws.shape
+    sorted_place = np.empty(records, dtype=np.int64)
+    sorted_place[table.order] = np.arange(records)
+    donors = sorted_place[table.draws[:, table.order]] + np.arange(count)[:, None] * records
+    flat, moved = donors.reshape(-1), table.moved.reshape(-1)
+    # Among those that move before it, in all draws: the rank in the stratum is a difference of these.
+    before: Ints = np.cumsum(moved) - moved
+    numbers = table.numbers.reshape(-1)
+    start = (np.arange(count)[:, None] * records + table.starts[table.strata]).reshape(-1)
+    use = numbers >= 3
+    k: Ints = numbers[use]
+    base: Ints = before[start[use]]
+    movers = np.flatnonzero(moved)
+    first, second = movers[base], movers[base + 1]
+    sizes = np.tile(table.sizes, count)[use]
+    return _FirstTwo(
+        k=k,
+        size=sizes,
+        first=before[flat[first]] - base,
+        second=before[flat[second]] - base,
+        returns=flat[flat[first]] == first,
+    )
+
+
+def _ratio(k: Ints, lag: int) -> Floats:
+    """d(k - lag) / d(k) of the derangement numbers; from 40 on they are factorials over e, to all digits."""
+    numbers = [1, 0]
+    while len(numbers) <= SMALL:
+        numbers.append((len(numbers) - 1) * (numbers[-1] + numbers[-2]))
+    exact = [
+        float(Fraction(numbers[n - lag], numbers[n])) if n >= max(lag, 2) else 0.0 for n in range(SMALL + 1)
+    ]
+    far = np.ones(k.size)
+    for step in range(lag):
+        far /= np.maximum(k - step, 1)
+    return np.where(k <= SMALL, np.array(exact)[np.minimum(k, SMALL)], far)
