@@ -6,16 +6,21 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import polars as pl
 import pytest
 
-from stirred.errors import NotComputable, NotImplied
+from stirred.audit.claim import allowed_loss
+from stirred.errors import InputError, NotComputable, NotImplied, UnknownName
+from stirred.ledger import Ledger
 from stirred.ledger.accountant import carried, tally
 from stirred.spec import (
+    Attribute,
     Budget,
+    Count,
     Distribution,
     Domain,
     FiniteMechanism,
@@ -26,14 +31,16 @@ from stirred.spec import (
     compare,
     compose,
     convert,
+    from_invariants,
     parallel,
     satisfies,
 )
 from stirred.spec.comparison import Order
 from stirred.spec.disclosure import component_budgets
-from stirred.spec.input_premetric import HammingUnordered
+from stirred.spec.exact import Exact
+from stirred.spec.input_premetric import HammingUnordered, Neighbours
 from stirred.spec.joint import jointly
-from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.output_premetric import Approximate, Multiplicative
 from stirred.spec.policy import Fixed, Restated, Stated, Swapping, Together
 from stirred.spec.policy_order import pointwise
 from stirred.spec.psa import swapping_budget, swapping_invariants, swapping_loss
@@ -125,7 +132,7 @@ def test_a_finer_key_loses_less_in_every_universe() -> None:
     for data in itertools.combinations_with_replacement(records, 4):
         by_first = [[r for r in data if r[0] == key] for key in "ab"]
         assert largest_by_hand(by_first) <= largest_by_hand([list(data)])
-    fine, coarse = swapped(match=("state", "size")), swapped(match=("state",))
+    fine, coarse = swapped(match=("state", "household_size")), swapped(match=("state",))
     domain = fine.domain
     assert pointwise(fine.budget, coarse.budget, domain) == "below"
     assert pointwise(coarse.budget, fine.budget, domain) == "above"
@@ -260,3 +267,129 @@ def test_the_ledger_keeps_the_policy_of_what_was_spent() -> None:
     spent = tally([part, part], swap.flavor).specification()
     assert isinstance(spent.budget.policy, Together)
     assert str(spent).endswith("in this universe")
+
+
+def test_an_amount_below_the_value_of_its_policy_is_refused() -> None:
+    policy = Swapping(theorem="1", unit="household", match=(), rate="1/2")
+    with pytest.raises(InputError, match="not valid"):
+        Budget.epsilon("1/1000", policy, (policy.at(2),))
+    assert Budget.epsilon(2, policy, (policy.at(2),)).amount == Exact.of(2)
+
+
+def test_a_policy_matches_on_attributes_of_the_domain() -> None:
+    base = Domain(name="t", stage="database", record_schema=Schema.of(h=("a", "b"), s=("x", "y")))
+    fields = {
+        "domain": base,
+        "multiverse": swapping_invariants("household", (), ("s",), ("h",)),
+        "input_premetric": HammingUnordered(unit="household"),
+        "output_premetric": Multiplicative(),
+    }
+    with pytest.raises(UnknownName, match="no attribute county"):
+        Specification(**fields, budget=swapping_budget(2, "1/2", "household", ("county",)))
+
+
+def test_parts_in_rho_and_in_rho_squared_are_one_currency() -> None:
+    """A referee's finding: rho = 3 beside a policy was called stronger than rho squared = 4."""
+    base = convert(swapped("0.5", 7), "zcdp").specification
+    rho, square = (
+        compose(base, Specification(**dict(base) | {"budget": budget}))
+        for budget in (Budget.zcdp(rho=3), Budget.zcdp(rho_squared=4))
+    )
+    assert rho.budget.amount > square.budget.amount
+    assert compare(rho, square).overall == Order.WEAKER
+    same = compose(base, Specification(**dict(base) | {"budget": Budget.zcdp(rho=2)}))
+    assert compare(same, square).overall == Order.EQUIVALENT
+
+
+def test_converted_policies_name_every_number_of_the_conversion() -> None:
+    zcdp = convert(swapped("0.5", 7), "zcdp").specification
+    two, three = (
+        convert(zcdp, "renyi", alpha=alpha, on_distance="neighbours").specification for alpha in (2, 3)
+    )
+    assert two.budget.policy != three.budget.policy
+    assert compare(three, two).overall not in {Order.STRONGER, Order.EQUIVALENT}
+    near = [
+        convert(s, "approximate", delta="1e-6", on_distance="neighbours").specification for s in (two, three)
+    ]
+    assert near[0].budget.policy != near[1].budget.policy
+    assert compare(*near).overall == Order.UNDECIDED
+
+
+def test_a_delta_that_grows_with_epsilon_is_no_function_of_one_universe() -> None:
+    schema = Schema(attributes=(Attribute(name="a"),))
+    near = Neighbours(relation="replace", unit="record")
+    spec = Specification(
+        domain=Domain(name="t", stage="database", record_schema=schema),
+        multiverse=from_invariants(Count(unit="record")),
+        input_premetric=near,
+        output_premetric=Approximate(delta="1e-6"),
+        budget=Budget.epsilon(1, Stated(text="a rule")),
+    )
+    with pytest.raises(NotImplied, match="differs from universe to universe"):
+        change_unit(spec, near, 3, "three records")
+
+
+def test_a_policy_that_is_infinite_here_may_bind_elsewhere() -> None:
+    rule = Stated(text="2 if even, infinite otherwise")
+    here, there = (
+        Specification(**dict(swapped()) | {"budget": Budget.epsilon(value, rule)}) for value in (2, "inf")
+    )
+    assert compare(here, there).overall == Order.EQUIVALENT
+    assert not there.constrains_nothing
+    constant = Specification(**dict(here) | {"budget": Budget.epsilon(1000)})
+    assert compare(constant, there).overall == Order.UNDECIDED
+
+
+def test_declared_sizes_bound_the_largest_stratum() -> None:
+    schema = Schema(attributes=(Attribute(name="h"), Attribute(name="s")))
+    domain = Domain(name="t", stage="database", record_schema=schema, sizes=tuple(range(11)))
+    high, half = (
+        Budget.epsilon(9, Swapping(theorem="1", unit="household", match=(), rate=rate))
+        for rate in ("0.97", "0.5")
+    )
+    assert pointwise(high, half, domain) == "above"
+
+
+def test_keys_that_are_the_same_strata_by_nesting_are_one_policy() -> None:
+    base = swapped(match=("county",))
+    both = swapped(match=("county", "state"))
+    assert ("county", "state") in base.domain.record_schema.nesting
+    assert pointwise(base.budget, both.budget, base.domain) == "equal"
+
+
+def test_a_finer_key_cannot_have_the_larger_stratum() -> None:
+    fine = swapped("0.5", 900, ("state", "household_size"))
+    with pytest.raises(NotImplied, match="different universes"):
+        compose(swapped("0.5", 30), fine)
+    compose(swapped("0.5", 900), fine)
+
+
+def test_a_claim_of_another_universe_is_not_audited() -> None:
+    frame = pl.DataFrame({"h": ["1", "2", "3", "4"], "s": ["x", "y", "z", "w"]})
+    swap = PermutationSwap(unit="household", match=(), swap=("s",), hold=("h",), rate="1/2")
+    with pytest.raises(InputError, match="another universe"):
+        allowed_loss(swap.guarantee(frame.head(2)), [frame])
+    assert allowed_loss(swap.guarantee(frame), [frame]) == swap.guarantee(frame).budget.amount
+
+
+def test_ceilings_are_constants(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger.db", owner="Ann")
+    with pytest.raises(InputError, match="in every universe"):
+        ledger.open_dataset("a", swapped(), by="Ann")
+
+
+def test_ordered_neighbours_never_meet_where_tables_keep_the_record() -> None:
+    """A referee's finding: one replacement in place that keeps both margins keeps the record."""
+    schema = Schema(attributes=(Attribute(name="a"), Attribute(name="b")))
+    domain = Domain(name="v", stage="database", structure="vector", record_schema=schema)
+    joint, margins = (
+        Specification(
+            domain=domain,
+            multiverse=from_invariants(*(Count(unit="record", by=by) for by in tables)),
+            input_premetric=Neighbours(relation="replace-ordered", unit="record"),
+            output_premetric=Multiplicative(),
+            budget=Budget.epsilon(1),
+        )
+        for tables in ([("a", "b")], [("a",), ("b",)])
+    )
+    assert compare(joint, margins).implied is not False

@@ -7,6 +7,7 @@ always computed: where invariants are fixed, the nearest other data set is often
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
 from stirred.spec.invariant import evaluate
 from stirred.spec.multiverse import declared_invariants
+from stirred.spec.policy import Swapping
 from stirred.spec.record_unit import require_one_unit
 from stirred.spec.schema import Record
 from stirred.spec.specification import Specification
@@ -78,8 +80,33 @@ def require_one_universe(claim: Specification, datasets: Sequence[Any]) -> None:
 def allowed_loss(claim: Specification, datasets: Sequence[Any]) -> Exact:
     """What the claim allows for each unit of distance between these data sets, in its linear number."""
     if claim.budget.is_constant:
+        _require_stated_here(claim, datasets[0])
         return claim.budget.linear()
     return min(claim.budget.linear(number) for number in _shared(claim, datasets))
+
+
+def _require_stated_here(claim: Specification, data: Any) -> None:
+    """Refuse the value of a policy in another universe: b must be the size of a stratum of the data."""
+    policy, schema = claim.budget.policy, claim.domain.record_schema
+    if not isinstance(policy, Swapping) or policy.where or isinstance(data, Mapping):
+        return
+    stated = [s.value for s in claim.budget.at if s.name == policy.statistic]
+    if not stated or stated[0] == 0:
+        return
+    if _is_point(data):
+        if schema is None:
+            return
+        places = [schema.names.index(name) for name in policy.match]
+        keys = [tuple(record[i] for i in places) for record in data]
+    else:
+        keys = as_polars(data).select(policy.match).rows() if policy.match else [()] * len(as_polars(data))
+    if stated[0] not in Counter(keys).values():
+        raise InputError(
+            "the claim is stated for another universe than that of the data sets",
+            field="claim.budget.at",
+            expected="the value of the policy in the universe of the data",
+            hint="Ask the mechanism for its guarantee on these data.",
+        )
 
 
 def falls_short(claim: Specification, guarantee: Specification) -> bool:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 from stirred.errors import InputError, StirredError
 
 LARGEST_STRATUM = 10**15
 LARGEST_LOSS = 1_000
+
+
+def apart(output: Path | None, *inputs: str) -> None:
+    """Refuse an output that would replace what is read."""
+    if output is not None and any(Path(name).resolve() == output.resolve() for name in inputs):
+        raise InputError(
+            "the output would replace a file that is read",
+            field="--output",
+            expected="another name",
+            hint="Nothing was written.",
+        )
 
 
 def stratum(size: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import apart
 from stirred.cli.output import print_json, print_table, print_text, reported
 from stirred.cli.spec import AsJson, BudgetText, Source, UserFile, audited, existing, load
 
@@ -71,6 +72,7 @@ def witness(
 
     if output is not None:
         require_file(output)
+        apart(output, first, second)
     comparison = compare(*(load(name, budget, catalogue, fill=True) for name in (first, second)))
     found, text = _writable(comparison)
     if output is not None and text is not None:

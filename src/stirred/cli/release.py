@@ -224,7 +224,7 @@ def verify(
         print_text(f"Checked: {', '.join(found.checks)}.")
         for problem in found.problems:
             print_text(f"* {problem}")
-        print_text("Everything agrees." if found.sound else "This is not the release that was made.")
+        print_text("Everything agrees." if found.sound else "Not everything agrees.")
     if not found.sound:
         raise typer.Exit(3)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.arguments import named
+from stirred.cli.arguments import apart, named
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def compose(
     """Compose several releases into one guarantee."""
     from stirred.spec import compose as composed
 
+    apart(output, *names, *([] if under is None else [under]))
     parts = [load(name, budget, catalogue, fill=True) for name in names]
     target = None if under is None else load(under, budget, catalogue, fill=True).flavor
     result = composed(
@@ -156,6 +157,7 @@ def convert(
     """Convert a guarantee to another output premetric, and say what that cost."""
     from stirred.spec import convert as converted
 
+    apart(output, name)
     targets = ("approximate", "zcdp", "renyi", "gdp", "kullback-leibler", "total-variation")
     result = converted(
         load(name, budget, catalogue),

@@ -272,7 +272,8 @@ def _require_ceiling(ceiling: Specification, name: str) -> None:
     units_of(ceiling.output_premetric)
     budget = ceiling.budget
     squared = budget.parametrisation in {"rho", "mu"}
-    if not budget.is_constant or (squared and not budget.amount.is_infinite and budget.amount.square is None):
+    by_universe = not budget.is_constant or budget.policy is not None
+    if by_universe or (squared and not budget.amount.is_infinite and budget.amount.square is None):
         raise wrong(
             "a ceiling is one exact number in every universe",
             field=f"{name}.budget",

@@ -75,7 +75,10 @@ class SideBySide:
         """What both promise together, if they are of one data set; or why that cannot be said."""
         sides = (self.first, self.second)
         if self.first.dataset != self.second.dataset:
-            return "They are released from different data sets, so their losses do not add up."
+            return (
+                "They stand in different accounts. Where these hold the same people, their losses add up; "
+                "whether they do cannot be seen here."
+            )
         if self.first.name == self.second.name:
             return "They are the same release."
         try:

@@ -15,7 +15,7 @@ from pydantic import model_validator
 from stirred.errors import InvalidBudget, NotComputable, ParametrisationMissing, StirredError
 from stirred.spec.block import Block
 from stirred.spec.exact import ZERO, Exact
-from stirred.spec.policy import Policy, Restated, Statistic
+from stirred.spec.policy import Policy, Restated, Statistic, Swapping
 
 Parametrisation = Literal["epsilon", "rho", "rho_squared", "mu", "loss", "epsilon_of_delta", "tradeoff"]
 
@@ -77,6 +77,11 @@ class Budget(Block):
             raise ValueError("a curve for epsilon_of_delta and tradeoff, amounts for all else")
         if self.policy is not None and len(self.amounts) != 1:
             raise ValueError("one amount beside a policy: its value in the universe of the data")
+        if isinstance(self.policy, Swapping):
+            here = [s.value for s in self.at if s.name == self.policy.statistic]
+            value = self.policy.value(here[0]) if here else None
+            if value is not None and self.amounts[0] < value:
+                raise ValueError("an amount of at least the value of the policy at the size that is stated")
         if any(value < ZERO for pair in self.curve for value in pair):
             raise ValueError("a curve of non-negative numbers")
         return self
@@ -208,7 +213,7 @@ class Budget(Block):
             return letter + r"_{\mathcal{D}}"
         value = self.amount
         text = r"\infty" if value.is_infinite else shown(value)
-        return f"{letter} = {text}"
+        return f"{letter} = {text}" + ("" if self.policy is None else rf"\text{{{HERE}}}")
 
     def nominal(self) -> str:
         """The budget with the reminder that it means nothing without its flavor."""

@@ -12,6 +12,7 @@ from stirred.spec.budget import shown
 from stirred.spec.exact import Exact
 from stirred.spec.input_premetric import Hamming, HammingUnordered
 from stirred.spec.multiverse import declared_invariants
+from stirred.spec.normalisation import binds_nothing
 from stirred.spec.output_premetric import Approximate, Coarsened, Multiplicative, NormalisedRenyi
 
 if TYPE_CHECKING:
@@ -149,11 +150,17 @@ def _meaning(s: Specification) -> str:
     value = s.budget.linear()
     if value.is_infinite:
         return "Nothing is promised: the budget is infinite." + warning
+    if binds_nothing(s):
+        return (
+            "Nothing is promised: no two data sets are compared, so that every mechanism keeps this "
+            "guarantee and nothing is protected." + warning
+        )
     unit = s.input_premetric.unit
     if isinstance(s.output_premetric, Multiplicative | Approximate):
         bound = _odds(value)
         caveat = " (apart from the probability delta)" if isinstance(s.output_premetric, Approximate) else ""
         agree = "" if declared_invariants(s.multiverse) == () else " and agree on the exact statistics"
+        agree += "" if s.budget.policy is None else " of this release"
         return (
             "Whatever is released, and whoever looks at it: it can multiply the odds between two data sets "
             f"that differ in one {unit}{agree} by at most {bound}{caveat}{_further(s)}." + warning

@@ -17,8 +17,10 @@ from stirred.errors import NotComputable
 from stirred.interchange import Tabular
 from stirred.spec.bounds import bounds
 from stirred.spec.closed_form import rho_squared_of_pure
+from stirred.spec.domain import Domain
 from stirred.spec.exact import ZERO, Exact
 from stirred.spec.extended import product, quotient
+from stirred.spec.input_premetric import Neighbours
 from stirred.spec.mechanism import FiniteMechanism
 from stirred.spec.multiverse import declared_invariants, invariant_units, refines
 from stirred.spec.normal_form import all_constraints, explicit_constraints
@@ -155,7 +157,7 @@ def compare(first: Specification, second: Specification) -> Comparison:
     blocks = [_domains(first, second)]
     if blocks[0].order == Order.EQUIVALENT:
         blocks += [_multiverses(one, two), _input_premetrics(one, two), _output_premetrics(one, two)]
-        blocks[2:] = [_explained(block, (first, one), (second, two)) for block in blocks[2:]]
+        blocks[1:] = [_explained(block, (first, one), (second, two)) for block in blocks[1:]]
     same_flavor = len(blocks) == 4 and all(b.order == Order.EQUIVALENT for b in blocks)
     blocks.append(_budgets(one, two, same_flavor))
     if blocks[0].order != Order.EQUIVALENT:
@@ -177,11 +179,19 @@ def compare(first: Specification, second: Specification) -> Comparison:
 
 
 def _explained(block: BlockVerdict, *pairs: tuple[Specification, Specification]) -> BlockVerdict:
-    """Say of blocks that are equivalent after they were normalised why they are."""
+    """Say of blocks that were normalised what the verdict speaks of."""
     unchanged = all(getattr(a, block.block) == getattr(b, block.block) for a, b in pairs)
-    if unchanged or block.order != Order.EQUIVALENT or pairs[0][0] == pairs[1][0]:
+    if unchanged or pairs[0][0] == pairs[1][0]:
         return block
-    return replace(block, reason=_SAME_GUARANTEE[block.block])
+    finer = any(a.multiverse != b.multiverse for a, b in pairs)
+    if finer and block.block != "output_premetric":
+        return replace(block, reason=f"{_RESTATED}; {block.reason}")
+    return replace(block, reason=_SAME_GUARANTEE[block.block]) if block.order == Order.EQUIVALENT else block
+
+
+_RESTATED = (
+    "neighbours never leave a finer table than the invariants, and are restated as distances under that table"
+)
 
 
 _SAME_GUARANTEE = {
@@ -415,7 +425,7 @@ def _refuted(first: Specification, second: Specification) -> str | None:
         return None
     singular = second.output_premetric.properties.infinite_if_singular
     declared = None not in map(declared_invariants, (first.multiverse, second.multiverse))
-    free = declared and not first.domain.is_finite
+    free = declared and _varies_freely(first.domain) and _replaces(second.input_premetric)
     if (
         free
         and singular
@@ -439,6 +449,19 @@ def _refuted(first: Specification, second: Specification) -> str | None:
         larger = first.budget.linear() > second.budget.linear()
         return "its budget is larger for the same distance" if larger else None
     return None
+
+
+def _varies_freely(domain: Domain) -> bool:
+    """Whether there are data sets of several records in which every attribute takes several levels."""
+    schema = domain.record_schema
+    known = () if schema is None else schema.attributes
+    several = all(a.levels is None or len(a.levels) > 1 for a in known)
+    return several and not domain.is_finite and (domain.sizes is None or max(domain.sizes, default=0) > 1)
+
+
+def _replaces(premetric: Any) -> bool:
+    """Not neighbours of other kinds than replacement: they may never meet inside a universe."""
+    return not isinstance(premetric, Neighbours) or premetric.relation == "replace"
 
 
 def _implies(

@@ -31,7 +31,15 @@ from stirred.spec.output_premetric import (
     Renyi,
 )
 from stirred.spec.partition import budgets_that_add
-from stirred.spec.policy import SUM, realised_together, together
+from stirred.spec.policy import (
+    SUM,
+    Fixed,
+    Policy,
+    Restated,
+    realised_together,
+    require_one_universe,
+    together,
+)
 from stirred.spec.policy_order import policy_of
 from stirred.spec.record_unit import record_units
 from stirred.spec.specification import Flavor, Specification
@@ -354,7 +362,7 @@ def _by_policy(budget: Budget, how: str, parts: Sequence[Budget]) -> Budget:
     """The budget with the policy that its parts make together, if one of them has a policy."""
     if all(part.policy is None for part in parts):
         return budget
-    policies = [policy_of(part) for part in parts]
+    policies = [_in_currency(part, budget.parametrisation) for part in parts]
     if None in policies or not budget.is_constant:
         raise NotImplied(
             "a budget that is listed by universe does not combine with one that a policy gives",
@@ -362,12 +370,22 @@ def _by_policy(budget: Budget, how: str, parts: Sequence[Budget]) -> Budget:
             expected="policies and constants, or lists over one multiverse",
             hint="Evaluate the policy in every universe and list its values.",
         )
+    at = realised_together(part.at for part in parts)
+    kept = [policy for policy in policies if policy is not None]
+    require_one_universe(kept, at)
     return Budget(
-        parametrisation=budget.parametrisation,
-        amounts=budget.amounts,
-        policy=together(how, [policy for policy in policies if policy is not None]),
-        at=realised_together(part.at for part in parts),
+        parametrisation=budget.parametrisation, amounts=budget.amounts, policy=together(how, kept), at=at
     )
+
+
+def _in_currency(budget: Budget, kind: str) -> Policy | None:
+    """The policy of a part in the parametrisation of the whole; only rho is ever restated, as rho squared."""
+    policy = policy_of(budget)
+    if policy is None or budget.parametrisation == kind:
+        return policy
+    if isinstance(policy, Fixed):
+        return Fixed(parametrisation=kind, amount=_squared(policy.amount))
+    return Restated(formula="the square", of=policy)
 
 
 def _words(premetric: Any, law: str) -> str:

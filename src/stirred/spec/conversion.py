@@ -282,6 +282,7 @@ def _pure_to_gdp(specification: Specification, _: _Options) -> tuple[Any, Budget
 
 def _zcdp_to_renyi(specification: Specification, options: _Options) -> tuple[Any, Budget]:
     alpha = Exact.of(_alpha(options))
+    options.formula = f"{alpha} ρ²"
     square = Exact(_rho_squared(specification.budget))
     if alpha.is_infinite or square.is_zero:
         return Renyi(alpha=alpha), Budget.epsilon(ZERO if square.is_zero else INFINITY)
@@ -299,6 +300,7 @@ def _zcdp_to_approximate(specification: Specification, options: _Options) -> tup
 
 def _gdp_to_approximate(specification: Specification, options: _Options) -> tuple[Any, Budget]:
     delta = options.exact_delta()
+    options.formula = f"the ε of μ at δ = {delta}"
     epsilon = _gaussian_epsilon(specification.budget.linear().float_up(), delta)
     return Approximate(delta=Exact(delta)), Budget.epsilon(epsilon)
 
@@ -310,6 +312,7 @@ def _renyi_to_approximate(specification: Specification, options: _Options) -> tu
     assert isinstance(source, Renyi)
     if source.alpha.is_infinite:
         return Approximate(delta=Exact(delta)), specification.budget
+    options.formula = f"ε + ln(1/{delta})/({source.alpha} - 1)"
     slack = Exact.log(1 / delta) / rational_below(source.alpha - Exact.of(1))
     return Approximate(delta=Exact(delta)), Budget.epsilon(specification.budget.linear() + slack)
 

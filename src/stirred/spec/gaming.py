@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stirred.spec.comparison import Order, compare
+from stirred.spec.normalisation import binds_nothing
 from stirred.spec.output_premetric import Coarsened
 from stirred.spec.specification import Specification
 
 _MANOEUVRE = {
     "domain": "the domain changed: other data sets, or another stage of their life, count",
     "multiverse": "the invariants changed, and with them which pairs of data sets are protected",
-    "input_premetric": "the protection unit changed: what counts as one unit is not the same",
+    "input_premetric": "the protection unit or the distance changed: another change counts as one",
+    "guarantee": "the guarantee became vacuous: every mechanism keeps it, and it protects nothing",
     "output_premetric": "another measure of change was chosen",
     "event_algebra": "fewer events are looked at",
     "parametrisation": "the number is stated in another currency (rho against rho squared)",
@@ -77,6 +79,8 @@ def gaming_audit(before: Specification, after: Specification) -> GamingAudit:
                 units,
             )
         )
+    if binds_nothing(after) and not binds_nothing(before):
+        moves.append(Move("guarantee", "binds", "binds nothing", _MANOEUVRE["guarantee"], str(Order.WEAKER)))
     if set(after.assumptions) - set(before.assumptions):
         added = "; ".join(a for a in after.assumptions if a not in before.assumptions)
         moves.append(Move("assumptions", "", added, _MANOEUVRE["assumptions"], str(Order.WEAKER)))

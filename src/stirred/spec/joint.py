@@ -153,7 +153,8 @@ def _smaller(found: list[Specification]) -> Specification:
     if len(policies) < 2:
         return least
     budget = least.budget.model_copy(update={"policy": together("the smaller", policies)})
-    return Specification(**dict(least) | {"budget": budget})
+    assumptions = tuple(dict.fromkeys(a for s in (least, *found) for a in s.assumptions))
+    return Specification(**dict(least) | {"budget": budget, "assumptions": assumptions})
 
 
 def _converted_first(

@@ -198,7 +198,10 @@ def needs_chains(old: Any, new: Any, factor: Fraction) -> bool:
 
 def one_budget_along_chains(specification: Specification) -> bool:
     """Whether a chain stays within one budget: it is constant, or the universes do not meet."""
-    if len(specification.budget.amounts) <= 1:
+    budget = specification.budget
+    if len(budget.amounts) <= 1 and budget.policy is None:
+        return True
+    if declared_invariants(specification.multiverse) is not None:
         return True
     universes = specification.universes()
     return sum(map(len, universes)) == len(frozenset().union(*universes))

@@ -62,6 +62,8 @@ def _beyond_neighbours(specification: Specification) -> Specification:
     linear = specification.output_premetric.properties.linear_group
     if not (isinstance(premetric, Neighbours) and linear and specification.budget.is_constant):
         return specification
+    if specification.budget.policy is not None and declared_invariants(specification.multiverse) is None:
+        return specification
     multiverse: AnyMultiverse | None = specification.multiverse
     if not lifts(specification.flavor):
         multiverse = _class_counts(specification, premetric)

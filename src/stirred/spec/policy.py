@@ -19,7 +19,7 @@ from pydantic import Field
 
 from stirred.errors import NotImplied
 from stirred.spec.block import Block
-from stirred.spec.exact import Exact
+from stirred.spec.exact import INFINITY, ZERO, Exact
 
 
 class Statistic(Block):
@@ -86,6 +86,18 @@ class Swapping(Block):
             f"{formula}; zero where b = 0"
         )
 
+    def value(self, largest_stratum: int) -> Exact | None:
+        """Theorem 1 at a size of the largest stratum; Theorem B is evaluated by ``stirred.swap``."""
+        rate = self.rate.rational
+        if self.theorem != "1" or rate is None:
+            return None
+        if largest_stratum == 0:
+            return ZERO
+        if rate in (0, 1):
+            return INFINITY
+        odds = rate / (1 - rate)
+        return Exact.log(max((largest_stratum + 1) / odds, odds))
+
     def at(self, largest_stratum: int) -> Statistic:
         """b in the universe of the data."""
         return Statistic(name=self.statistic, value=largest_stratum)
@@ -138,6 +150,12 @@ def together(how: str, parts: Sequence[Policy]) -> Policy:
 SUM = "the sum"
 
 
+def matched(policy: Policy | None) -> frozenset[str]:
+    """The variables whose strata a policy looks at."""
+    rules = () if policy is None else _swapping(policy)
+    return frozenset(name for rule in rules for name in rule.match)
+
+
 def realised_together(statistics: Iterable[tuple[Statistic, ...]]) -> tuple[Statistic, ...]:
     """The statistics of several budgets of one universe; refused where they show two universes.
 
@@ -154,3 +172,29 @@ def realised_together(statistics: Iterable[tuple[Statistic, ...]]) -> tuple[Stat
                 "Compare the policies, or state both guarantees apart.",
             )
     return tuple(known.values())
+
+
+def require_one_universe(policies: Iterable[Policy], statistics: Iterable[Statistic]) -> None:
+    """Refuse sizes that no universe has: a stratum of a finer key is part of one of a coarser key."""
+    sizes = {statistic.name: statistic.value for statistic in statistics}
+    rules = [rule for policy in policies for rule in _swapping(policy) if rule.statistic in sizes]
+    for fine in rules:
+        for coarse in rules:
+            same = (fine.unit, fine.where) == (coarse.unit, coarse.where)
+            nested = same and set(fine.match) >= set(coarse.match)
+            if nested and sizes[fine.statistic] > sizes[coarse.statistic]:
+                raise NotImplied(
+                    f"the budgets hold in different universes: {fine.statistic} is larger than a coarser one",
+                    field="budget.at",
+                    expected="budgets of releases of one data set",
+                    hint="Budgets that follow from the universe add up where they follow from the same one.",
+                )
+
+
+def _swapping(policy: Policy) -> tuple[Swapping, ...]:
+    if isinstance(policy, Swapping):
+        return (policy,)
+    inner = (
+        policy.parts if isinstance(policy, Together) else (policy.of,) if isinstance(policy, Restated) else ()
+    )
+    return tuple(rule for part in inner for rule in _swapping(part))

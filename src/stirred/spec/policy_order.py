@@ -14,14 +14,16 @@ Reference
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stirred.errors import NotComputable
 from stirred.spec.budget import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.exact import Exact
 from stirred.spec.policy import Fixed, Policy, Restated, Swapping, Together
+from stirred.spec.schema import Schema
 
 Pointwise = Literal["equal", "below", "above", "crossing"]
 
@@ -34,7 +36,7 @@ def pointwise(first: Budget, second: Budget, domain: Domain) -> Pointwise | None
     if first.curve or second.curve or first.parametrisation != second.parametrisation:
         return None
     one, two = policy_of(first), policy_of(second)
-    return None if one is None or two is None else _order(one, two, _largest(domain))
+    return None if one is None or two is None else _order(one, two, _Room.of(domain))
 
 
 def policy_of(budget: Budget) -> Policy | None:
@@ -44,33 +46,49 @@ def policy_of(budget: Budget) -> Policy | None:
     return Fixed(parametrisation=budget.parametrisation, amount=budget.amount)
 
 
-def _largest(domain: Domain) -> int | None:
-    """No universe of a listed domain has a larger stratum than this; ``None`` where nothing bounds it."""
-    if not domain.is_finite:
-        return None
-    try:
-        return max((len(point) for point in domain.enumerate() if isinstance(point, tuple)), default=0)
-    except NotComputable:
-        return None
+class _Room(NamedTuple):
+    """What a domain says of strata: no universe has a larger one than ``largest``, and what nests in what."""
+
+    largest: int | None
+    schema: Schema | None
+
+    @classmethod
+    def of(cls, domain: Domain) -> _Room:
+        largest = None if domain.sizes is None else max(domain.sizes, default=0)
+        if largest is None and domain.is_finite:
+            with contextlib.suppress(NotComputable):
+                points = domain.enumerate()
+                largest = max((len(point) for point in points if isinstance(point, tuple)), default=0)
+        # The records of a listed domain are all combinations of levels, whatever nests in what.
+        return cls(largest, None if domain.is_finite else domain.record_schema)
+
+    def closure(self, match: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(match) if self.schema is None else self.schema.closure(match)
 
 
-def _order(one: Policy, two: Policy, largest: int | None) -> Pointwise | None:
+def _order(one: Policy, two: Policy, room: _Room) -> Pointwise | None:
     if one == two:
         return "equal"
     if isinstance(one, Swapping) and isinstance(two, Swapping):
-        return _both(_strata(one, two), _rates(one, two, largest))
+        return _both(_strata(one, two, room), _rates(one, two, room))
     if isinstance(one, Fixed) and isinstance(two, Swapping):
-        return _constant(one, two, largest)
+        return _constant(one, two, room)
     if isinstance(one, Swapping) and isinstance(two, Fixed):
-        found = _constant(two, one, largest)
+        found = _constant(two, one, room)
         return None if found is None else _MIRRORED.get(found, found)
     if isinstance(one, Fixed) and isinstance(two, Fixed):
-        return "below" if one.amount < two.amount else "above"
+        return _fixed(one, two)
     if isinstance(one, Restated) and isinstance(two, Restated) and one.formula == two.formula:
-        return _order(one.of, two.of, largest)
+        return _order(one.of, two.of, room)
     if isinstance(one, Together) and isinstance(two, Together) and one.how == two.how:
-        return _parts(one, two, largest)
+        return _parts(one, two, room)
     return None
+
+
+def _fixed(one: Fixed, two: Fixed) -> Pointwise | None:
+    if one.parametrisation != two.parametrisation:
+        return None
+    return "below" if one.amount < two.amount else "above"
 
 
 def _both(first: Pointwise | None, second: Pointwise | None) -> Pointwise | None:
@@ -80,17 +98,17 @@ def _both(first: Pointwise | None, second: Pointwise | None) -> Pointwise | None
     return first if first == second != "crossing" else None
 
 
-def _strata(one: Swapping, two: Swapping) -> Pointwise | None:
+def _strata(one: Swapping, two: Swapping, room: _Room) -> Pointwise | None:
     """Of two keys the one with more variables has the smaller strata, and both losses rise with b."""
     if (one.unit, one.where) != (two.unit, two.where):
         return None
-    first, second = set(one.match), set(two.match)
+    first, second = room.closure(one.match), room.closure(two.match)
     if first == second:
         return "equal"
     return "below" if first > second else "above" if first < second else None
 
 
-def _rates(one: Swapping, two: Swapping, largest: int | None) -> Pointwise | None:
+def _rates(one: Swapping, two: Swapping, room: _Room) -> Pointwise | None:
     """Two rates of one scheme, or two theorems at one rate."""
     p, q = _rational(one), _rational(two)
     if one.theorem != two.theorem:
@@ -98,19 +116,19 @@ def _rates(one: Swapping, two: Swapping, largest: int | None) -> Pointwise | Non
     if p == q:
         return "equal"
     if p < q:
-        found = _rates(two, one, largest)
+        found = _rates(two, one, room)
         return None if found is None else _MIRRORED.get(found, found)
     if q == 0 or p == 1:
         return None if q == 0 and p == 1 else "below" if q == 0 else "above"
     odds = p / (1 - p) * q / (1 - q)
     if odds <= _LEAST[one.theorem]:
         return "below"
-    if largest is None:
+    if room.largest is None:
         return "crossing"
-    return "above" if one.theorem == "1" and odds >= largest + 1 else None
+    return "above" if one.theorem == "1" and odds >= room.largest + 1 else None
 
 
-def _constant(one: Fixed, two: Swapping, largest: int | None) -> Pointwise | None:
+def _constant(one: Fixed, two: Swapping, room: _Room) -> Pointwise | None:
     """A constant is below a policy that rises with b if it is at its least value, at b = 2."""
     p = _rational(two)
     if p in (0, 1) or one.parametrisation != "epsilon":
@@ -119,14 +137,14 @@ def _constant(one: Fixed, two: Swapping, largest: int | None) -> Pointwise | Non
     least = Exact.log(max((3 if two.theorem == "1" else 1) / odds, odds))
     if one.amount <= least:
         return "below"
-    return "crossing" if largest is None and not one.amount.is_infinite else None
+    return "crossing" if room.largest is None and not one.amount.is_infinite else None
 
 
-def _parts(one: Together, two: Together, largest: int | None) -> Pointwise | None:
+def _parts(one: Together, two: Together, room: _Room) -> Pointwise | None:
     """Part by part: all at most, or all at least."""
     if len(one.parts) != len(two.parts):
         return None
-    found = {_order(a, b, largest) for a, b in zip(one.parts, two.parts, strict=True)}
+    found = {_order(a, b, room) for a, b in zip(one.parts, two.parts, strict=True)}
     if found == {"equal"}:
         return "equal"
     if found <= {"equal", "below"}:

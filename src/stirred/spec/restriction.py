@@ -99,7 +99,20 @@ def _outside(part: Domain, whole: Domain) -> str | None:
     listed = whole.points is not None or all(
         _complies(record, whole.record_schema) for point in points for record in point
     )
-    return None if fits and listed else "record_schema"
+    nested = whole.points is not None or _nests(points, whole.record_schema)
+    return None if fits and listed and nested else "record_schema"
+
+
+def _nests(points: tuple[Any, ...], schema: Schema) -> bool:
+    """Whether every finer level lies in one coarser level, over all these data sets."""
+    records = {record for point in points for record in point}
+    places = {name: i for i, name in enumerate(schema.names)}
+    for fine, coarse in schema.nesting:
+        if fine in places and coarse in places:
+            pairs = {(record[places[fine]], record[places[coarse]]) for record in records}
+            if len(pairs) > len({one for one, _ in pairs}):
+                return False
+    return True
 
 
 def _structured(points: tuple[Any, ...], whole: Domain) -> bool:

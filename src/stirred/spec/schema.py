@@ -114,6 +114,17 @@ class Schema(Block):
                     hint="Declare the attribute or recode in the schema, or correct the name.",
                 )
 
+    def require_levels(self, name: str, levels: Iterable[Level]) -> None:
+        """Refuse a level that an attribute with known levels does not have."""
+        known = next((a.levels for a in self.attributes if a.name == name), None)
+        if known is not None and not set(levels) <= set(known):
+            raise UnknownName(
+                f"a condition names a level that {name} does not have",
+                field="multiverse.invariants.where.levels",
+                expected=f"levels of {name} as the schema lists them",
+                hint="Correct the level: a condition that no record meets keeps nothing exact.",
+            )
+
     def closure(self, names: Iterable[str]) -> frozenset[str]:
         """Everything that these attributes determine, by nesting and by recodes."""
         determined = set(names)

@@ -25,6 +25,7 @@ from stirred.spec.input_premetric import InputPremetric
 from stirred.spec.invariant import accidental
 from stirred.spec.multiverse import Described, Invariants, Multiverse, Trivial
 from stirred.spec.output_premetric import OutputPremetric
+from stirred.spec.policy import matched
 from stirred.spec.record_unit import require_one_unit
 
 SCHEMA_VERSION = 1
@@ -115,6 +116,9 @@ class Specification(Block):
             )
         if len(self.budget.amounts) > 1:
             self._one_amount_for_each_universe()
+        if self.domain.record_schema is not None:
+            for name in sorted(matched(self.budget.policy)):
+                self.domain.record_schema.require((name,), "budget.policy.match")
         return self
 
     def _one_amount_for_each_universe(self) -> None:
@@ -153,8 +157,9 @@ class Specification(Block):
 
     @property
     def constrains_nothing(self) -> bool:
-        """Whether the budget is infinite everywhere."""
-        return bool(self.budget.amounts) and all(a == INFINITY for a in self.budget.amounts)
+        """Whether the budget is infinite everywhere; a policy that is infinite here may bind elsewhere."""
+        amounts = () if self.budget.policy is not None else self.budget.amounts
+        return bool(amounts) and all(a == INFINITY for a in amounts)
 
     def statement(self) -> str:
         """The guarantee as mathematics, in Unicode."""
@@ -252,3 +257,5 @@ def _invariants_fit(multiverse: Any, domain: Domain) -> None:
     if isinstance(multiverse, Invariants) and domain.record_schema is not None:
         for invariant in multiverse.invariants:
             domain.record_schema.require(invariant.needs(), "multiverse.invariants")
+            for condition in getattr(invariant, "where", ()):
+                domain.record_schema.require_levels(condition.attribute, condition.levels)

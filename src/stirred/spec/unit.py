@@ -201,6 +201,13 @@ def _require_stable(
 
 
 def _approximate_group(budget: Budget, delta: Fraction, size: int) -> dict[str, Any]:
+    if budget.policy is not None:
+        raise NotImplied(
+            "the delta of a group grows with epsilon, which differs from universe to universe here",
+            field="budget.policy",
+            expected="a constant budget",
+            hint="Change the unit first and convert the output premetric afterwards.",
+        )
     epsilon = budget.amount
     if epsilon.is_infinite or size == 1:
         return {}

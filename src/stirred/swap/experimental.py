@@ -79,9 +79,9 @@ class ExperimentalSwap(PermutationSwap):
     def _budget(self, prepared: Prepared) -> tuple[Budget, Standing]:
         sizes = prepared.strata.sizes
         if prepared.records.persons is not None:
-            return Budget.epsilon(INFINITY, Stated(text=OPEN)), "uncertified"
+            return Budget.epsilon(INFINITY), "uncertified"
         if prepared.records.households.height > LARGEST_ENUMERATED * 4 or sizes.max() > LARGEST_ENUMERATED:
-            return Budget.epsilon(INFINITY, Stated(text=OPEN)), "uncertified"
+            return Budget.epsilon(INFINITY), "uncertified"
         worst = max(
             exact_loss(records, self._fixed, derange=self._twin()).loss for records in _by_stratum(prepared)
         )
