@@ -55,7 +55,6 @@ def _locked(path: Path) -> int | None:
             raise _taken() from None
         except OSError:
             os.close(handle)
-            path.unlink(missing_ok=True)
             return None
         # Whoever held it before removed the name: a lock on a file without a name keeps nobody out.
         with contextlib.suppress(FileNotFoundError):

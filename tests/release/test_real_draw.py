@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from stirred.audit import Finding
 from stirred.cli.app import app
-from stirred.errors import Refusal
+from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource, discrete_gaussian
 from stirred.release.audit import AuditRecord, audit_plan
@@ -32,6 +32,7 @@ from stirred.release.topdown_audit import _noise, _paid, counts_by_variance
 from stirred.release.topdown_job import TopDownJob
 from stirred.release.verify import verify_release
 from stirred.spec.specification import Specification
+from stirred.swap import Records
 from stirred.swap.mechanism import PermutationSwap
 from stirred.swap.prepared import Prepared
 from stirred.topdown import measurement
@@ -195,7 +196,7 @@ def test_the_permutation_is_read_off_the_draw_itself(tmp_path: Path) -> None:
     job = SwapJob(*_plan(path))
     prepared = job.mechanism.prepare(job.data())
     for copies in (0, 3):
-        rows = _permutations(job, TestSource(7), copies)
+        rows = _permutations(job, TestSource(7), copies).given
         assert rows.shape == (max(copies, 1), 80)
         assert (np.sort(rows, axis=1) == np.arange(80)).all()
         assert (prepared.strata.codes[rows] == prepared.strata.codes).all()
@@ -359,7 +360,8 @@ def test_a_published_guarantee_below_the_mechanism_does_not_verify(mechanism: st
     assert verify_release(made.folder, ledger, path).sound
     file = made.folder / "public" / "specification.json"
     true = Specification.from_json(file.read_text(encoding="utf-8"))
-    less = true.budget.model_copy(update={"amounts": (true.budget.amount * Fraction(59, 100),), "rule": ""})
+    part = true.budget.amount * Fraction(59, 100)
+    less = true.budget.model_copy(update={"amounts": (part,), "policy": None, "at": ()})
     smaller = true.flavor.with_budget(less, assumptions=true.assumptions, standing=true.standing)
     file.write_text(smaller.to_json(), encoding="utf-8")
     manifest = Manifest.of(made.folder, Manifest.read(made.folder).facts)
@@ -398,3 +400,114 @@ def test_a_tenth_of_the_campaign_of_honest_plans_raises_no_alarm() -> None:
     seen = json.loads(done.stdout)
     assert seen["alarms"] == [] and seen["plans"] == 100
     assert sum(seen["verdicts"].values()) >= 300
+
+
+def test_a_guarantee_whose_policy_was_dropped_does_not_verify(tmp_path: Path) -> None:
+    """One number for every universe is more than a policy promises."""
+    case = write_case(tmp_path / "case")
+    ledger = new_ledger(tmp_path / "ledger.db", case, ["swap"])
+    made = run_release(case / "swap.yaml", tmp_path / "out", ledger)
+    file = made.folder / "public" / "specification.json"
+    true = Specification.from_json(file.read_text(encoding="utf-8"))
+    constant = true.budget.model_copy(update={"policy": None, "at": ()})
+    false = true.flavor.with_budget(constant, assumptions=true.assumptions, standing=true.standing)
+    file.write_text(false.to_json(), encoding="utf-8")
+    manifest = Manifest.of(made.folder, Manifest.read(made.folder).facts)
+    (made.folder / NAME).write_text(manifest.text(), encoding="utf-8")
+    (problem,) = verify_release(made.folder, plan=case / "swap.yaml").problems
+    assert problem.startswith("guarantee: less is published")
+
+
+def test_swaps_between_records_of_one_held_level_are_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attacker's sabotage: as many move, and the protected table stays as it was."""
+    path = town(tmp_path)
+    hold = SwapJob(*_plan(path)).settings.hold[0]
+
+    def change(prepared: Prepared, made: Any) -> None:
+        levels = prepared.records.households[hold].to_numpy()
+        for stratum in range(prepared.strata.count):
+            moves = np.flatnonzero((prepared.strata.codes == stratum) & (made != np.arange(made.size)))
+            for level in np.unique(levels[moves]):
+                alike = moves[levels[moves] == level]
+                if alike.size > 1:
+                    made[alike] = np.roll(alike, 1)
+                else:
+                    made[alike] = alike
+
+    sabotaged(monkeypatch, change)
+    assert own_draw(path).violated
+
+
+def test_records_in_the_order_of_the_file_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stirred.swap.mechanism.random_order", lambda count, _: np.arange(count))
+    found = own_draw(town(tmp_path))
+    assert found.violated
+    assert "in an order" in found.sentence
+
+
+def test_persons_who_stay_when_their_household_moves_stop_the_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    homes = pl.DataFrame(
+        {"id": range(40), "h": [i % 3 for i in range(40)], "block": [i % 8 for i in range(40)]}
+    )
+    persons = homes.select("id", "block").with_columns(sex=pl.lit("f"))
+    swap = PermutationSwap(match=(), swap=("block",), hold=("h",), rate="1/2")
+    swap.release(Records.of(homes, persons, "id"), TestSource(1))
+    honest = PermutationSwap._persons
+
+    def stay(self: PermutationSwap, *rest: Any) -> Any:
+        return honest(self, *rest).with_columns(pl.col("block").reverse())
+
+    monkeypatch.setattr(PermutationSwap, "_persons", stay)
+    with pytest.raises(Refusal, match="persons and their households differ"):
+        swap.release(Records.of(homes, persons, "id"), TestSource(1))
+
+
+def test_noise_on_empty_cells_alone_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attacker's sabotage: every cell with somebody in it is published exactly."""
+    honest = measurement._measured
+
+    def measured(design: Any, level: int, truth: Any, start: int, stop: int, source: Source) -> Any:
+        from dataclasses import replace
+
+        made = honest(design, level, truth, start, stop, source)
+        nodes = design.measured[level][start:stop]
+        table = truth.dense(int(nodes[0]), int(nodes[-1]) + 1)[nodes - int(nodes[0])]
+        true = design.cells.query("detailed").answer(table)
+        values = dict(made.values)
+        if "detailed" in values:
+            values["detailed"] = np.where(true > 0, true, values["detailed"]).astype(np.int32)
+        return replace(made, values=values)
+
+    monkeypatch.setattr(measurement, "_measured", measured)
+    assert every_query(tiny_county(tmp_path)).violated
+
+
+def test_nodes_are_looked_at_over_the_whole_level(tmp_path: Path) -> None:
+    """Not the first so many alone: without noise on the later ones that would see nothing."""
+    job = TopDownJob(*_plan(tiny_county(tmp_path)))
+    everything = job.added_noise(TestSource(3), tmp_path / "a", 10**9)
+    some = job.added_noise(TestSource(3), tmp_path / "b", 8)
+    for key, noise in some.items():
+        whole = everything[key]
+        assert len(noise) <= len(whole)
+        if len(noise) > 1:
+            assert (noise[-1] != whole[len(noise) - 1]).any() or len(noise) == len(whole)
+            assert any((noise[-1] == row).all() for row in whole[len(whole) // 2 :])
+
+
+def test_an_output_that_appeared_during_the_audit_is_refused_before_payment(tmp_path: Path) -> None:
+    case = write_case(tmp_path / "case")
+    ledger = new_ledger(tmp_path / "ledger.db", case, ["swap"])
+
+    def meanwhile() -> AuditRecord:
+        record = audit_plan(case / "swap.yaml", random=TestSource(1), draws=2000)
+        (tmp_path / "out").mkdir()
+        return record
+
+    with pytest.raises(StirredError, match="exists already"):
+        run_release(case / "swap.yaml", tmp_path / "out", ledger, audit=meanwhile)
+    assert [s for name in ledger.datasets() for s in ledger.statement(name).spends] == []

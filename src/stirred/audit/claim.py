@@ -20,13 +20,15 @@ from stirred.spec.exact import INFINITY, ZERO, Exact
 from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
 from stirred.spec.invariant import evaluate
 from stirred.spec.multiverse import declared_invariants
-from stirred.spec.policy import Swapping
+from stirred.spec.policy import Stated, Swapping
 from stirred.spec.record_unit import require_one_unit
 from stirred.spec.schema import Record
 from stirred.spec.specification import Specification
 
 if TYPE_CHECKING:
     import polars as pl
+
+ANNOUNCED = Stated(text="the amount that the plan announces")
 
 
 def require_auditable(claim: Specification) -> None:
@@ -115,7 +117,11 @@ def falls_short(claim: Specification, guarantee: Specification) -> bool:
     A claim of the same flavor may have a larger budget. One of another flavor must follow from the guarantee.
     """
     one, two = guarantee.budget, claim.budget
-    if claim.flavor == guarantee.flavor and one.is_constant and two.is_constant:
+    if one.policy is not None and two.policy is None:
+        # One number for every universe, where the mechanism has a policy.
+        return True
+    known = two.policy in (one.policy, ANNOUNCED) and two.at == one.at
+    if claim.flavor == guarantee.flavor and one.is_constant and two.is_constant and known:
         same = one.parametrisation == two.parametrisation
         return one.amount > two.amount if same else one.linear() > two.linear()
     return compare(guarantee, claim).overall not in {Order.STRONGER, Order.EQUIVALENT}

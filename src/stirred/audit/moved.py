@@ -176,6 +176,7 @@ def _tests(table: _Table, matched: Mapping[str, Any], marks: Mapping[str, Any]) 
     yield _shapes(table)
     yield from _which(table, marks)
     yield from _where(table)
+    yield from _whose(table, marks)
 
 
 def _how_many(table: _Table, matched: Mapping[str, Any]) -> Iterator[Checks]:
@@ -276,11 +277,20 @@ def _which(table: _Table, marks: Mapping[str, Any]) -> Iterator[Checks]:
     first = positions["the first half of the records of the strata"]
     yield Checks("one half of a stratum moves too often or too rarely", _halves(table, first))
     for name, values in marks.items():
-        levels, codes = np.unique(np.asarray(values)[table.order], return_inverse=True)
-        if 1 < levels.size <= MOST_LEVELS:
-            chosen = codes.reshape(-1) == np.arange(levels.size)[:, None]
+        codes, levels = _levels(table, values)
+        if levels > 1:
+            chosen = codes == np.arange(levels)[:, None]
             yield Checks(f"records of a level of {name} move too often or too rarely", _marked(table, chosen))
     yield _each_record(table, every)
+
+
+def _levels(table: _Table, values: Any) -> tuple[Ints, int]:
+    """The levels of a variable as numbers, sorted by stratum; many levels are put together in their order."""
+    levels, codes = np.unique(np.asarray(values)[table.order], return_inverse=True)
+    codes = codes.reshape(-1).astype(np.int64)
+    if levels.size <= MOST_LEVELS:
+        return codes, levels.size
+    return codes * MOST_LEVELS // levels.size, MOST_LEVELS
 
 
 def _marked(table: _Table, chosen: NDArray[np.bool_]) -> Floats:
@@ -348,6 +358,87 @@ def _where(table: _Table) -> Iterator[Checks]:
             counted = summed(groups, hits[use].astype(np.float64))
             tails.append(_by_chance(counted, groups, seen.k[use], chances[use]))
         yield Checks(what, np.concatenate(tails))
+
+
+def _whose(table: _Table, marks: Mapping[str, Any]) -> Iterator[Checks]:
+    """One record of those that move in a stratum, whichever: its donor is any other of them, equally likely.
+
+    Which one is looked at follows from the numbers of draw and stratum alone. Its donor has its own level of
+    a variable as often as the levels of the others say.
+    """
+    seen = _donors_of_anyone(table)
+    if not seen.k.size:
+        return
+    k, half = seen.k.astype(np.float64), (seen.k - 1) // 2
+    step = (seen.donor - seen.own) % seen.k
+    together = np.zeros(seen.k.size, dtype=np.int64)
+    events = {
+        "the next one": (step == 1, 1 / (k - 1)),
+        "the one before": (step == seen.k - 1, 1 / (k - 1)),
+        "one of the next half": (step <= half, half / (k - 1)),
+    }
+    for name, values in marks.items():
+        codes, levels = _levels(table, values)
+        key = seen.group * levels + codes[seen.records]
+        _, inverse, counts = np.unique(key, return_inverse=True, return_counts=True)
+        alike = counts[inverse.reshape(-1)][seen.pick].astype(np.float64)
+        same = codes[seen.records][seen.pick] == codes[seen.given]
+        events[f"one of its own level of {name}"] = (same, (alike - 1) / (k - 1))
+    for name, (hits, chances) in events.items():
+        tail = log_tail(
+            summed(together, hits.astype(np.float64)), together, binomial_cumulants(np.ones(k.size), chances)
+        )
+        yield Checks(f"a record that moves receives the values of {name} too often or too rarely", tail)
+
+
+@dataclass(frozen=True)
+class _Anyone:
+    """For every stratum of every draw in which three or more move: one of them, and who gives to it.
+
+    ``records`` are all that move, with the ``group`` (draw and stratum) of each; ``pick`` is where the chosen
+    one stands among them, ``own`` and ``donor`` are ranks in its group, ``given`` is the record that gives.
+    """
+
+    k: Ints
+    records: Ints
+    group: Ints
+    pick: Ints
+    own: Ints
+    donor: Ints
+    given: Ints
+
+
+def _donors_of_anyone(table: _Table) -> _Anyone:
+    count, records = table.draws.shape
+    place = np.empty(records, dtype=np.int64)
+    place[table.order] = np.arange(records)
+    donors = place[table.draws[:, table.order]] + np.arange(count)[:, None] * records
+    flat, moved = donors.reshape(-1), table.moved.reshape(-1)
+    before: Ints = np.cumsum(moved) - moved
+    numbers = table.numbers.reshape(-1)
+    start = (np.arange(count)[:, None] * records + table.starts[table.strata]).reshape(-1)
+    use = numbers >= 3
+    k: Ints = numbers[use]
+    if not k.size:
+        return _Anyone(*(k,) * 7)
+    base: Ints = before[start[use]]
+    own = (np.arange(k.size, dtype=np.int64) * 2_654_435_761 >> 7) % np.maximum(k, 1)
+    movers: Ints = np.flatnonzero(moved)
+    pick = base + own
+    given = flat[movers[pick]]
+    ranks = np.arange(movers.size)
+    group = np.searchsorted(base, ranks, side="right") - 1
+    # Pairs that change places stand between: they belong to no group.
+    group[(group < 0) | (ranks - base[group] >= k[group])] = k.size
+    return _Anyone(
+        k=k,
+        records=movers % records,
+        group=group,
+        pick=pick,
+        own=own,
+        donor=before[given] - base,
+        given=given % records,
+    )
 
 
 def _by_chance(seen: Floats, groups: Ints, k: Ints, chances: Floats) -> Floats:

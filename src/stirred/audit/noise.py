@@ -52,17 +52,25 @@ MIDDLE = 0.6745
 class Family:
     """Noise of one variance parameter: where it was added, and draws of it, each a table of nodes by cells.
 
-    ``place`` names, from coarse to fine, what the family belongs to: unit, level, query.
+    ``place`` names, from coarse to fine, what the family belongs to: unit, level, query. ``counted`` says,
+    for every draw, which of the true counts are not zero: noise must not look at them.
     """
 
     place: tuple[str, ...]
     variance: Fraction
     draws: Sequence[NDArray[Any]]
+    counted: Sequence[NDArray[np.bool_]] = ()
+
+    def part(self, counted: bool) -> Family:
+        """The noise of the counts that are zero, or of those that are not, in a column."""
+        pairs = zip(self.draws, self.counted, strict=True)
+        return Family(self.place, self.variance, [draw[mask == counted][:, None] for draw, mask in pairs])
 
     @property
     def values(self) -> Ints:
         """All of them in a row."""
-        return np.concatenate([np.asarray(d, dtype=np.int64).reshape(-1) for d in self.draws])
+        flat = [np.asarray(draw, dtype=np.int64).reshape(-1) for draw in self.draws]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *flat])
 
 
 def noise_audit(
@@ -112,6 +120,13 @@ def _tests(families: Sequence[Family]) -> Iterator[Checks]:
     yield _shapes(families, values)
     yield from _again(families)
     yield from _shared(families)
+    for counted in (True, False):
+        parts = [family.part(counted) for family in families if family.counted]
+        parts = [part for part in parts if part.values.size]
+        if parts:
+            values = [part.values for part in parts]
+            yield from _squares(parts, values)
+            yield from _signs(parts, values)
 
 
 def _pools(families: Sequence[Family]) -> dict[str, Ints]:

@@ -215,7 +215,7 @@ class Quiet(TopDown):
 
         def load(level: int, number: int) -> Chunk:
             chunk, values = made.chunk(level, number), {}
-            for query, variance, noise in noise_of(made.design, chunk, counts["person"][level]):
+            for query, variance, noise, _ in noise_of(made.design, chunk, counts["person"][level]):
                 exact = (chunk.values[query] - noise).astype(np.int32)
                 values[query] = chunk.values[query] if variance == _COMMON else exact
             return Chunk(level, chunk.start, chunk.stop, values)
@@ -239,7 +239,7 @@ def _most_variances(broken: bool, source: Source) -> Finding:
     for number in range(MANY):
         made = topdown.measure(counts, source.child(number))["person"]
         for level, name in enumerate(LEVELS):
-            for query, variance, noise in noise_of(design, made.chunk(level, 0), counts["person"][level]):
+            for query, variance, noise, _ in noise_of(design, made.chunk(level, 0), counts["person"][level]):
                 drawn.setdefault((name, query, variance), []).append(noise)
     families = [Family(key[:2], key[2], tables) for key, tables in drawn.items()]
     return noise_audit(families, subject="the noise of every query")

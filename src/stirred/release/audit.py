@@ -20,6 +20,7 @@ from typing import Any
 
 from stirred import __version__
 from stirred.audit import Finding, Verdict, claim_audit, falls_short, require_auditable
+from stirred.audit.claim import ANNOUNCED
 from stirred.errors import Refusal
 from stirred.noise import Source, TestSource
 from stirred.release.job import Job, job_of
@@ -27,7 +28,6 @@ from stirred.release.plan import Plan, SwapPlan
 from stirred.release.replay import replayed
 from stirred.spec.budget import Budget
 from stirred.spec.exact import Exact
-from stirred.spec.policy import Stated
 from stirred.spec.specification import Specification
 
 DRAWS = 100_000
@@ -116,7 +116,7 @@ def claim_of(plan: Plan, guarantee: Specification) -> Specification:
     budget = Budget(
         parametrisation=guarantee.budget.parametrisation,
         amounts=(Exact.of(plan.claim),),
-        policy=None if guarantee.budget.policy is None else Stated(text=f"{plan.claim}, as announced"),
+        policy=None if guarantee.budget.policy is None else ANNOUNCED,
         at=guarantee.budget.at,
     )
     return guarantee.flavor.with_budget(

@@ -119,6 +119,7 @@ def run_release(
         known = known_spend(plan, ledger)
         if known is not None and known.manifest is not None:
             return _recovered(output, named, ledger, known)
+        require_new(output)
         spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
         manifest = run.published(output, spend, ledger)
     return Made(named, specification, True, spend.attempt > 1, manifest)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from stirred.audit import Certificate, Finding, Verdict, exact_audit
 from stirred.audit.conformity import conformity_audit
 from stirred.audit.moved import log_none_moves, permutation_audit
 from stirred.audit.statistical import statistical_audit
+from stirred.audit.tails import log_fair_tail
 from stirred.data import physical
 from stirred.noise import Source
 from stirred.release.replay import REPLAYS, Members
@@ -33,7 +34,7 @@ from stirred.swap.loss import lower_bound
 SMALL = 4
 FEWEST_DRAWS, MOST_DRAWS, ALONE = 2, 5000, 6
 RECORDS, MOST_RECORDS, AT_ONCE = 40_000, 1_000_000, 1 << 16
-SURE = 1e-12
+SURE, ORDERED = 1e-12, 1e-9
 HELD, GIVEN, COPY = "__held", "__given", "__copy"
 PERSON = "person_"
 UNBOUNDED = 1 << 62
@@ -156,8 +157,24 @@ def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
     except Exception as error:  # what a draw raises is an outcome, and the law of a swap excludes it
         sentence = f"the draw raises {type(error).__name__}"
         return Finding("conformity", subject, Verdict.VIOLATED, sentence)
-    tables = [np.concatenate(rows) for rows in (drawn, copied) if rows]
-    return permutation_audit(tables, codes, job.rate, matched=matched, marks=marks, subject=subject)
+    risen = np.array([sum(side) for side in zip(*(r.risen for r in (*drawn, *copied)), strict=True)])
+    if float(log_fair_tail(risen[:1], risen[1:])[0]) < math.log(ORDERED):
+        sentence = "the records come out in an order that depends on that of the file"
+        return Finding("conformity", subject, Verdict.VIOLATED, sentence)
+    tables = [np.concatenate([row.given for row in rows]) for rows in (drawn, copied) if rows]
+    return permutation_audit(
+        tables, codes, job.rate, matched=matched, marks=marks, alpha=1e-6 - ORDERED, subject=subject
+    )
+
+
+class _Drawn(NamedTuple):
+    """For every record the record whose values it receives, a row for every copy.
+
+    ``risen``: of pairs of neighbours in the output, how many stand as in the file, and how many there are.
+    """
+
+    given: Any
+    risen: tuple[int, int]
 
 
 def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
@@ -175,8 +192,8 @@ def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
     return alone, [min(each, rest - done) for done in range(0, rest, each)]
 
 
-def _permutations(job: SwapJob, source: Source, copies: int) -> Any:
-    """For every record the record whose values it receives; a row for every copy, or one without copies."""
+def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
+    """A draw of the marked records: of so many copies, or of the records as they are."""
     s, records = job.settings, job.data()
     frame = records.households
     size, count = frame.height, max(copies, 1)
@@ -207,8 +224,11 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> Any:
     own = SwapJob(plan, settings, job.folder, replace(records, households=marked))
     made = own.draw(source, Path()).households
     out = np.full(size * count, -1, dtype=np.int64)
-    out[made[HELD].to_numpy()] = made[GIVEN].to_numpy()
-    return out.reshape(count, size) - np.arange(count)[:, None] * size
+    place = made[HELD].to_numpy()
+    out[place] = made[GIVEN].to_numpy()
+    pairs = place.size // 2
+    risen = int((place[: 2 * pairs : 2] < place[1 : 2 * pairs : 2]).sum())
+    return _Drawn(out.reshape(count, size) - np.arange(count)[:, None] * size, (risen, pairs))
 
 
 def members(job: SwapJob, claim: Specification, source: Source) -> Members:

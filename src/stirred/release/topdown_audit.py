@@ -222,13 +222,16 @@ def _noise(job: TopDownJob, source: Source, draws: int) -> list[Finding]:
 def _every_family(job: TopDownJob, first: Noise, source: Source, draws: int) -> Finding:
     """Every query of every level; small levels are drawn again, until there is enough to see."""
     made = {key: [noise] for key, noise in first.items()}
+    counted = {key: [mask] for key, mask in first.counted.items()}
     for unit, design in job.mechanism.designs.items():
         for level in range(design.spine.depth):
             sizes = [n.size for key, n in first.items() if key[:2] == (unit, design.spine.levels[level])]
             for number in range(_again(sizes)):
-                for key, noise in job.added_again(unit, level, source.child(number), draws).items():
+                again = job.added_again(unit, level, source.child(number), draws)
+                for key, noise in again.items():
                     made[key].append(noise)
-    families = [Family(key[:-1], key[-1], drawn) for key, drawn in made.items()]
+                    counted[key].append(again.counted[key])
+    families = [Family(key[:-1], key[-1], drawn, counted[key]) for key, drawn in made.items()]
     return noise_audit(families, subject="the noise of every query of the plan's own draw")
 
 

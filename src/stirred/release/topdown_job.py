@@ -48,7 +48,14 @@ class Noisy:
 
 
 class Noise(dict[tuple[str, str, str, Fraction], NDArray[np.int64]]):
-    """Noise by unit, level, query and variance parameter: a table of nodes by counts each."""
+    """Noise by unit, level, query and variance parameter: a table of nodes by counts each.
+
+    ``counted`` has, for each, which of the true counts are not zero.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: dict[tuple[str, str, str, Fraction], NDArray[np.bool_]] = {}
 
 
 class TopDownJob:
@@ -187,7 +194,7 @@ class TopDownJob:
 
     def added_noise(self, source: Source, folder: Path, largest: int) -> Noise:
         """What one draw adds to the counts of every query, about so many of each at most: for audits."""
-        counts, out = self._prepared[0], Noise({})
+        counts, out = self._prepared[0], Noise()
         for unit, made in self.draw(source, folder).measurements.items():
             for level in range(made.design.spine.depth):
                 _add(out, unit, made.design, made.level(level), counts[unit][level], largest)
@@ -196,7 +203,7 @@ class TopDownJob:
     def added_again(self, unit: str, level: int, source: Source, largest: int) -> Noise:
         """What another draw of one level adds, in memory: for audits."""
         number = list(self.mechanism.designs).index(unit)
-        design, truth, out = self.mechanism.designs[unit], self._prepared[0][unit][level], Noise({})
+        design, truth, out = self.mechanism.designs[unit], self._prepared[0][unit][level], Noise()
         _add(out, unit, design, measured_again(design, level, truth, source.child(number)), truth, largest)
         return out
 
@@ -264,11 +271,16 @@ class TopDownJob:
 def _add(
     out: Noise, unit: str, design: Design, chunks: Iterable[Chunk], truth: Histogram, largest: int
 ) -> None:
+    """Of every query the nodes of a level at equal steps, so many that their counts are about the largest."""
     for chunk in chunks:
-        for query, variance, noise in noise_of(design, chunk, truth):
+        nodes = design.measured[chunk.level].size
+        for query, variance, noise, counted in noise_of(design, chunk, truth):
             key = unit, design.spine.levels[chunk.level], query, variance
-            rows = max(1, largest // noise.shape[1])
-            out[key] = np.concatenate([*([out[key]] if key in out else []), noise])[:rows]
+            step = max(1, -(-nodes * noise.shape[1] // max(largest, noise.shape[1])))
+            rows = slice(-chunk.start % step, None, step)
+            for table, found in ((out, noise), (out.counted, counted)):
+                known = [table[key]] if key in table else []
+                table[key] = np.concatenate([*known, found[rows]])
 
 
 def _counted(microdata: Path, mechanism: TopDown, unit: str) -> tuple[Histogram, ...]:

@@ -99,8 +99,10 @@ def _outside(part: Domain, whole: Domain) -> str | None:
     listed = whole.points is not None or all(
         _complies(record, whole.record_schema) for point in points for record in point
     )
+    if not (fits and listed):
+        return "record_schema"
     nested = whole.points is not None or _nests(points, whole.record_schema)
-    return None if fits and listed and nested else "record_schema"
+    return None if nested else "record_schema"
 
 
 def _nests(points: tuple[Any, ...], schema: Schema) -> bool:

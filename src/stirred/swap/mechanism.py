@@ -175,6 +175,7 @@ class PermutationSwap:
         products: dict[str, Any] = {"households": households}
         if prepared.records.persons is not None:
             products["persons"] = self._persons(prepared, households, order, source.child(2))
+            self._require_together(prepared, households, products["persons"])
         if prepared.records.id is not None:
             products["households"] = households.with_columns(_new_ids(prepared.records.id, households.height))
         self.verify(prepared, products["households"])
@@ -306,18 +307,21 @@ class PermutationSwap:
         b, match = prepared.strata.largest, prepared.roles.match
         if isinstance(self.rate, VariableRate):
             loss, policy = variable_rate_loss(_extreme_rates(prepared)), Stated(text=self._variable(match))
-            return Budget.epsilon(loss, policy), "proved"
+            return Budget.epsilon(loss, policy, (self._rule(match).at(b),)), "proved"
         assert self._fixed is not None
-        tighter = self.loss == "tighter"
-        rule = Swapping(
-            theorem="B" if tighter else "1",
+        rule = self._rule(match)
+        loss = (tighter_loss if rule.theorem == "B" else swapping_loss)(b, self._fixed)
+        return Budget.epsilon(loss, rule, (rule.at(b),)), "proved"
+
+    def _rule(self, match: tuple[str, ...]) -> Swapping:
+        """The policy of one common rate."""
+        return Swapping(
+            theorem="B" if self.loss == "tighter" else "1",
             unit=self.unit,
             match=match,
-            rate=Exact(self._fixed),
+            rate=Exact(self._fixed or Fraction(1, 2)),
             where="" if self.imputed is None else "that are not imputed",
         )
-        loss = (tighter_loss if tighter else swapping_loss)(b, self._fixed)
-        return Budget.epsilon(loss, rule, (rule.at(b),)), "proved"
 
     def _variable(self, match: Sequence[str]) -> str:
         """The policy with all its parameters."""
@@ -360,6 +364,24 @@ class PermutationSwap:
         return joined.with_columns(*replaced, pl.col("__new").alias(records.id)).select(
             records.persons.columns
         )
+
+    def _require_together(self, prepared: Prepared, households: pl.DataFrame, persons: pl.DataFrame) -> None:
+        """Stop a release in which somebody is not where their household is."""
+        import polars as pl
+
+        records = prepared.records
+        assert records.id is not None
+        rows = pl.Series(persons[records.id].to_numpy())
+        for name in prepared.roles.swap:
+            if name in persons.columns and not persons[name].equals(
+                households[name].gather(rows), check_names=False, null_equal=True
+            ):
+                raise Refusal(
+                    f"persons and their households differ in {name}",
+                    field="persons",
+                    expected="persons who follow their household",
+                    hint="Nothing was written. This is a defect: please report it.",
+                )
 
     def verify(self, prepared: Prepared, output: pl.DataFrame) -> None:
         """Recount both families of invariant tables on the output; a difference stops the release."""

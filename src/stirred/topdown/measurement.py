@@ -227,8 +227,11 @@ def measured_again(design: Design, level: int, truth: Histogram, source: Source)
 
 def noise_of(
     design: Design, chunk: Chunk, truth: Histogram
-) -> Iterator[tuple[str, Fraction, NDArray[np.int64]]]:
-    """Measured minus true: for every query and variance parameter a table of nodes by counts."""
+) -> Iterator[tuple[str, Fraction, NDArray[np.int64], NDArray[np.bool_]]]:
+    """Measured minus true: for every query and variance parameter a table of nodes by counts.
+
+    With each comes which of the true counts are not zero.
+    """
     nodes = design.measured[chunk.level][chunk.start : chunk.stop]
     table = truth.dense(int(nodes[0]), int(nodes[-1]) + 1)[nodes - int(nodes[0])]
     reaches = design.reach[chunk.level][nodes]
@@ -236,7 +239,7 @@ def noise_of(
         rows = np.flatnonzero(reaches == reach)
         for name, variance in design.allocation.variances(design.chain(chunk.level, int(reach))).items():
             true = design.cells.query(name).answer(table[rows])
-            yield name, variance, chunk.values[name][rows].astype(np.int64) - true
+            yield name, variance, chunk.values[name][rows].astype(np.int64) - true, true != 0
 
 
 def _in_order(pool: ThreadPoolExecutor, task: Callable[[int], Chunk], count: int) -> Iterator[Chunk]:
