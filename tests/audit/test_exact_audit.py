@@ -187,6 +187,7 @@ def test_proposition_8_the_claim_is_attained_from_the_turning_point_on():
         assert found.measured == swapping_loss(b, rate) == Exact.log(odds)
 
 
+@pytest.mark.slow
 def test_theorem_3_c_below_the_turning_point_the_loss_is_strictly_under_theorem_1():
     for b in (4, 5):
         for rate in (Fraction(1, 20), Fraction(1, 2)):

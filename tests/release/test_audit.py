@@ -278,6 +278,7 @@ def _units_in_order(path: Path, first: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["person", "housing_unit"])
 def test_half_a_claim_is_caught_whichever_unit_is_protected(first: str, tmp_path: Path) -> None:
     """A record of every measured unit may change with the first: the pair changes one of each."""
@@ -291,6 +292,7 @@ def test_a_claim_that_forgets_the_housing_units_is_caught(tmp_path: Path) -> Non
     assert _refuted(_audited(_claiming(path, "5/2"))) == ["accounting", "exact"]
 
 
+@pytest.mark.slow
 def test_the_record_of_topdown_does_not_depend_on_the_data(tmp_path: Path) -> None:
     """The same map and plan with other records, and the same seed: the same findings.
 
@@ -318,6 +320,7 @@ def _one_cell(job: Any, folder: Path) -> None:
     (folder / "cell.txt").write_text(str(cell), encoding="utf-8")
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("leak", [_reads_the_file, _one_cell])
 def test_smaller_peeks_are_caught_too(

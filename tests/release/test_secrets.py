@@ -102,7 +102,7 @@ def heard(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -
 
 
 quiet = settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     database=None,
     phases=[Phase.generate],

@@ -62,7 +62,7 @@ def jointly(*specifications: Specification, units: Sequence[InUnit | None] = ())
     >>> from stirred.spec import catalogue
     >>> swap, topdown = (catalogue.specification(name) for name in ("psa-2020-county", "tda-dhc"))
     >>> print(jointly(swap, topdown).budget)
-    ρ² = 34.6509
+    ρ² = 34.6509 in this universe
     """
     changes = [None] * len(specifications) if not units else list(units)
     if len(changes) != len(specifications):

@@ -98,7 +98,7 @@ class PermutationSwap:
     >>> frame = pl.DataFrame({"size": [1, 1, 2, 2], "owner": [0, 1, 0, 1], "county": [1, 2, 1, 2]})
     >>> psa = PermutationSwap(match=("size",), swap=("county",), rate="0.5")
     >>> print(psa.guarantee(frame))
-    ε-DP(X, 𝒟_c_Swap, d_HamS^hh, D_Mult), ε = 1.0987
+    ε-DP(X, 𝒟_c_Swap, d_HamS^hh, D_Mult), ε = 1.0987 in this universe
     """
 
     match: Sequence[str]
