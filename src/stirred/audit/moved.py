@@ -409,21 +409,12 @@ class _Anyone:
 
 
 def _donors_of_anyone(table: _Table) -> _Anyone:
-    count, records = table.draws.shape
-    place = np.empty(records, dtype=np.int64)
-    place[table.order] = np.arange(records)
-    donors = place[table.draws[:, table.order]] + np.arange(count)[:, None] * records
-    flat, moved = donors.reshape(-1), table.moved.reshape(-1)
-    before: Ints = np.cumsum(moved) - moved
-    numbers = table.numbers.reshape(-1)
-    start = (np.arange(count)[:, None] * records + table.starts[table.strata]).reshape(-1)
-    use = numbers >= 3
-    k: Ints = numbers[use]
+    records = table.draws.shape[1]
+    flat, before, movers, use, base = _among_movers(table)
+    k: Ints = table.numbers.reshape(-1)[use]
     if not k.size:
         return _Anyone(*(k,) * 7)
-    base: Ints = before[start[use]]
     own = (np.arange(k.size, dtype=np.int64) * 2_654_435_761 >> 7) % np.maximum(k, 1)
-    movers: Ints = np.flatnonzero(moved)
     pick = base + own
     given = flat[movers[pick]]
     ranks = np.arange(movers.size)
@@ -459,21 +450,10 @@ class _FirstTwo:
 
 
 def _donors_of_the_first_two(table: _Table) -> _FirstTwo:
-    count, records = table.draws.shape
-    sorted_place = np.empty(records, dtype=np.int64)
-    sorted_place[table.order] = np.arange(records)
-    donors = sorted_place[table.draws[:, table.order]] + np.arange(count)[:, None] * records
-    flat, moved = donors.reshape(-1), table.moved.reshape(-1)
-    # Among those that move before it, in all draws: the rank in the stratum is a difference of these.
-    before: Ints = np.cumsum(moved) - moved
-    numbers = table.numbers.reshape(-1)
-    start = (np.arange(count)[:, None] * records + table.starts[table.strata]).reshape(-1)
-    use = numbers >= 3
-    k: Ints = numbers[use]
-    base: Ints = before[start[use]]
-    movers = np.flatnonzero(moved)
+    flat, before, movers, use, base = _among_movers(table)
+    k: Ints = table.numbers.reshape(-1)[use]
     first, second = movers[base], movers[base + 1]
-    sizes = np.tile(table.sizes, count)[use]
+    sizes = np.tile(table.sizes, table.draws.shape[0])[use]
     return _FirstTwo(
         k=k,
         size=sizes,
@@ -481,6 +461,23 @@ def _donors_of_the_first_two(table: _Table) -> _FirstTwo:
         second=before[flat[second]] - base,
         returns=flat[flat[first]] == first,
     )
+
+
+def _among_movers(table: _Table) -> tuple[Ints, Ints, Ints, NDArray[np.bool_], Ints]:
+    """All draws one after the other: the donor of every record, and how many move before it.
+
+    Then which records move, in which strata three or more do, and how many move before each of those. The
+    rank of a record among those that move in its stratum is a difference of these numbers.
+    """
+    count, records = table.draws.shape
+    place = np.empty(records, dtype=np.int64)
+    place[table.order] = np.arange(records)
+    donors = place[table.draws[:, table.order]] + np.arange(count)[:, None] * records
+    moved = table.moved.reshape(-1)
+    before: Ints = np.cumsum(moved) - moved
+    start = (np.arange(count)[:, None] * records + table.starts[table.strata]).reshape(-1)
+    use = table.numbers.reshape(-1) >= 3
+    return donors.reshape(-1), before, np.flatnonzero(moved), use, before[start[use]]
 
 
 def _ratio(k: Ints, lag: int) -> Floats:
