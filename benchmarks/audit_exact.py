@@ -12,12 +12,9 @@ from fractions import Fraction
 import polars as pl
 
 from stirred.audit import audit_laws, exact_audit
-from stirred.spec import Domain, protection_loss
-from stirred.spec.distribution import Distribution
-from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import Trivial
-from stirred.swap import PermutationSwap
-from stirred.swap.enumeration import pattern_records, universe, universe_patterns, universe_records
+from stirred.spec import Distribution, Domain, FiniteMechanism, Trivial, protection_loss
+from stirred.swap import PermutationSwap, pattern_records, universe
+from stirred.swap.enumeration import universe_patterns, universe_records
 
 RATE = Fraction(1, 20)
 SWAP = PermutationSwap(match=("m",), swap=("s",), rate=RATE)

@@ -19,14 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit import binomial
-from stirred.audit.conformity import conformity_audit
-from stirred.audit.statistical import statistical_audit
+from stirred.audit import binomial, conformity_audit, statistical_audit
 from stirred.noise import Source, TestSource, discrete_laplace, laplace_mass
-from stirred.spec import Budget, Domain, Specification
-from stirred.spec.input_premetric import Given
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Multiplicative
+from stirred.spec import Budget, Domain, Multiplicative, Specification, Trivial
+from stirred.spec.blocks.input_premetric import Given
 
 MANY = 1_000_000
 FEW = 300_000

@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 
-from stirred.spec import Distribution
-from stirred.spec.census import census_tables
-from stirred.spec.distribution import atoms
-from stirred.spec.divergence import approximate, normalised_renyi, renyi
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Matrix, shortest_paths
+from stirred.casebook import census_tables
+from stirred.spec import INFINITY, ZERO, Distribution, Exact
+from stirred.spec.blocks.input_premetric import Matrix, shortest_paths
+from stirred.spec.finite.distribution import atoms
+from stirred.spec.finite.divergence import approximate, normalised_renyi, renyi
 
 SEED = random.Random(2020)
 

@@ -74,10 +74,8 @@ def mechanism(place: str, share: int) -> tuple[Any, dict[str, Any]]:
     import polars as pl
 
     from stirred.data import Spine
-    from stirred.spec.schema import Schema
-    from stirred.topdown.estimation import Settings
-    from stirred.topdown.mechanism import TopDown, Universe
-    from stirred.topdown.presets import preset
+    from stirred.spec import Schema
+    from stirred.topdown import Settings, TopDown, Universe, preset
 
     state = place == "state"
     persons, leaves = trial_data.rhode_island(share) if state else trial_data.guernsey()

@@ -8,13 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from stirred.audit import Verdict
-from stirred.audit.accounting import WorstCase, accounting_audit, stated_composition
+from stirred.audit import Verdict, WorstCase, accounting_audit, stated_composition
 from stirred.errors import InputError
-from stirred.spec.accounting import EpsilonDelta, advanced_composition, optimal_composition
-from stirred.spec.distribution import Distribution
-from stirred.spec.divergence import approximate
-from stirred.spec.exact import Exact
+from stirred.spec import Distribution, EpsilonDelta, Exact
+from stirred.spec.accountants.accounting import advanced_composition, optimal_composition
+from stirred.spec.finite.divergence import approximate
 
 RATIO, DELTA = Fraction(3, 2), Fraction(1, 20)
 

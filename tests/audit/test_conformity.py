@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stirred.audit.conformity import conformity_audit, entropy_level
-from stirred.audit.finding import Verdict
+from stirred.audit import Verdict, conformity_audit
+from stirred.audit.conformity import entropy_level
 from stirred.errors import InputError
 from stirred.noise import (
     Source,
     TestSource,
+    bernoulli,
     discrete_gaussian,
     discrete_laplace,
     gaussian_mass,
+    integers,
     laplace_mass,
 )
-from stirred.noise.uniform import bernoulli, integers
-from stirred.spec.exact import ZERO, Exact
+from stirred.spec import ZERO, Exact
 
 DIE = {face: Fraction(1, 6) for face in range(6)}
 LAPLACE = {k: laplace_mass(Fraction(1), k) for k in range(-20, 21)}

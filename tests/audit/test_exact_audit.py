@@ -12,19 +12,29 @@ import pytest
 
 from stirred.audit import Verdict, exact_audit
 from stirred.errors import InputError, Refusal
-from stirred.spec import Budget, Domain, Specification, protection_loss
-from stirred.spec.distribution import Distribution
-from stirred.spec.exact import INFINITY, Exact
-from stirred.spec.input_premetric import Hamming, HammingUnordered
-from stirred.spec.invariant import Count
-from stirred.spec.mechanism import FiniteMechanism, randomised_response
-from stirred.spec.multiverse import Trivial, from_invariants
-from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi
-from stirred.spec.psa import swapping_loss
-from stirred.spec.schema import Schema
-from stirred.swap import PermutationSwap
-from stirred.swap.enumeration import pattern_records, universe, universe_patterns, universe_records
-from stirred.swap.loss import lower_bound
+from stirred.spec import (
+    INFINITY,
+    Approximate,
+    Budget,
+    Count,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Hamming,
+    HammingUnordered,
+    Multiplicative,
+    NormalisedRenyi,
+    Schema,
+    Specification,
+    Trivial,
+    from_invariants,
+    protection_loss,
+    swapping_loss,
+)
+from stirred.spec.finite.mechanism import randomised_response
+from stirred.swap import PermutationSwap, lower_bound, pattern_records, universe
+from stirred.swap.enumeration import universe_patterns, universe_records
 
 VECTORS = Domain.finite(tuple(itertools.product((0, 1), repeat=2)), structure="vector")
 

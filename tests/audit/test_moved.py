@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stirred.audit import Verdict, permutation_audit
+from stirred.audit import Verdict, log_none_moves, permutation_audit
 from stirred.audit.moved import (
     _chance_to_move,
     _donors_of_the_first_two,
     _moved_cumulants,
     _ratio,
     _Table,
-    log_none_moves,
     moved_law,
     permutation_problem,
 )

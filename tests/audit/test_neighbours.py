@@ -13,22 +13,43 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import reproducibly
 
-from stirred.audit.claim import distance_between, records_of, same_universe
-from stirred.audit.markov import Move, connected, is_markov_basis, markov_moves
-from stirred.audit.neighbours import neighbour, neighbours
-from stirred.audit.universe import frame_of, universe_of
+from stirred.audit import (
+    connected,
+    distance_between,
+    frame_of,
+    is_markov_basis,
+    markov_moves,
+    neighbour,
+    neighbours,
+    records_of,
+    same_universe,
+    universe_of,
+)
+from stirred.audit.markov import Move
 from stirred.errors import InputError, NotComputable, UnknownName
 from stirred.noise import TestSource
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Condition, Count, Sum, Threshold, margins
-from stirred.spec.multiverse import Described, Trivial, from_invariants
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.psa import swapping_invariants
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.spec.specification import Specification
+from stirred.spec import (
+    Attribute,
+    Budget,
+    Condition,
+    Count,
+    Domain,
+    Exact,
+    HammingUnordered,
+    Multiplicative,
+    Recode,
+    Schema,
+    Specification,
+    Stage,
+    Sum,
+    SymmetricDifference,
+    Threshold,
+    Trivial,
+    from_invariants,
+    margins,
+    swapping_invariants,
+)
+from stirred.spec.blocks.multiverse import Described
 
 ONE, TWO = Exact.of(1), Exact.of(2)
 REPLACE, ADD = HammingUnordered(unit="record"), SymmetricDifference(unit="record")

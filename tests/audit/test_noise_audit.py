@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stirred.audit import Family, Verdict, noise_audit
+from stirred.audit import Family, Verdict, log_fair_tail, noise_audit
 from stirred.audit.noise import cumulated, noise_problem
 from stirred.audit.tails import (
     Checks,
     binomial_cumulants,
     log_entropy_tail,
-    log_fair_tail,
     log_square_tail,
     log_tail,
     log_weight,

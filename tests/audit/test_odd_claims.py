@@ -19,19 +19,33 @@ from stirred.audit import (
     divergence_audit,
     exact_audit,
     replay_audit,
+    same_universe,
 )
 from stirred.audit.accounting import EpsilonDelta
-from stirred.audit.claim import same_universe
 from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import TestSource
-from stirred.spec import Budget, Count, Domain, Specification, from_invariants, protection_loss, satisfies
-from stirred.spec.distribution import Distribution
-from stirred.spec.exact import INFINITY, Exact
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
-from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import Explicit, Intersection, Trivial
-from stirred.spec.output_premetric import Approximate, ApproximateCurve, Multiplicative
-from stirred.spec.schema import Schema
+from stirred.spec import (
+    INFINITY,
+    Approximate,
+    Budget,
+    Count,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    Schema,
+    Specification,
+    Trivial,
+    from_invariants,
+    protection_loss,
+    satisfies,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit, Intersection
+from stirred.spec.blocks.output_premetric import ApproximateCurve
 
 POINTS = (0, 1, 2)
 
@@ -150,8 +164,7 @@ def test_data_sets_that_are_infinitely_far_apart_are_not_replayed() -> None:
 
 
 def test_different_guarantees_in_different_universes_are_refused_not_blamed() -> None:
-    from stirred.spec.invariant import Count
-    from stirred.spec.multiverse import from_invariants
+    from stirred.spec import Count, from_invariants
 
     def guarantee(point: Any) -> Specification:
         fixed = from_invariants(Count(unit="person"))

@@ -7,17 +7,24 @@ from fractions import Fraction
 
 import pytest
 
-from stirred.audit import Verdict, replay_audit
-from stirred.audit.replay import artefacts_of, first_difference
+from stirred.audit import Verdict, artefacts_of, first_difference, replay_audit
 from stirred.errors import InputError, Refusal
 from stirred.noise import TestSource, discrete_gaussian, discrete_laplace
-from stirred.spec import Budget, Domain, Specification
-from stirred.spec.exact import INFINITY, Exact
-from stirred.spec.input_premetric import SymmetricDifference
-from stirred.spec.invariant import Count
-from stirred.spec.multiverse import Trivial, from_invariants
-from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Schema
+from stirred.spec import (
+    INFINITY,
+    Approximate,
+    Budget,
+    Count,
+    Domain,
+    Exact,
+    Multiplicative,
+    NormalisedRenyi,
+    Schema,
+    Specification,
+    SymmetricDifference,
+    Trivial,
+    from_invariants,
+)
 
 SCHEMA = Schema.of(sex=("f", "m"))
 X = (("f",), ("m",), ("m",))

@@ -12,28 +12,33 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stirred.audit import binomial
+from stirred.audit import Verdict, binomial, statistical_audit
 from stirred.audit.events import Atoms, Event, Intervals, LowBits, View
-from stirred.audit.finding import Verdict
-from stirred.audit.statistical import loss_of_bounds, statistical_audit
+from stirred.audit.statistical import loss_of_bounds
 from stirred.errors import InputError, Refusal
-from stirred.noise import Source, TestSource, discrete_gaussian, discrete_laplace
-from stirred.noise.uniform import bernoulli
-from stirred.spec import Budget, Domain, Specification
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
+from stirred.noise import Source, TestSource, bernoulli, discrete_gaussian, discrete_laplace
+from stirred.spec import (
+    INFINITY,
+    ZERO,
     Approximate,
-    ApproximateCurve,
-    ChiSquared,
-    DensityRatio,
+    Budget,
+    Domain,
+    Exact,
     GaussianTradeOff,
-    Hellinger,
-    KullbackLeibler,
     Multiplicative,
     NormalisedRenyi,
     Renyi,
+    Specification,
+    Trivial,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import (
+    ApproximateCurve,
+    ChiSquared,
+    DensityRatio,
+    Hellinger,
+    KullbackLeibler,
     TotalVariation,
     Wasserstein,
 )

@@ -12,26 +12,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import reproducibly
 
-from stirred.audit.claim import distance_between, records_of, same_universe
-from stirred.audit.universe import frame_of, universe_of
+from stirred.audit import distance_between, frame_of, records_of, same_universe, universe_of
 from stirred.errors import InputError, NotComputable
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.input_premetric import (
+from stirred.spec import (
+    Attribute,
+    Budget,
+    Condition,
+    Count,
+    Domain,
     Encoded,
-    Given,
     Hamming,
     HammingUnordered,
+    Multiplicative,
     Neighbours,
+    Recode,
+    Schema,
+    Specification,
+    Stage,
+    Sum,
     SymmetricDifference,
+    Threshold,
+    Trivial,
+    from_invariants,
+    margins,
+    swapping_invariants,
 )
-from stirred.spec.invariant import Condition, Count, Named, Sum, Threshold, margins
-from stirred.spec.multiverse import Explicit, Intersection, Trivial, from_invariants
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.psa import swapping_invariants
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.spec.specification import Specification
-from stirred.swap.enumeration import margin_patterns, pattern_records, universe
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.invariant import Named
+from stirred.spec.blocks.multiverse import Explicit, Intersection
+from stirred.swap import margin_patterns, pattern_records, universe
 
 REPLACE = HammingUnordered(unit="record")
 BITS = Schema.of(h=(0, 1), s=(0, 1))

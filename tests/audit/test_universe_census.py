@@ -14,27 +14,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import reproducibly
 
-from stirred.audit.census import (
+from stirred.audit import (
     census,
     determined,
     determined_given_rest,
+    distance_between,
+    frame_of,
     frechet,
     sensitivity_in_universe,
+    universe_of,
 )
-from stirred.audit.claim import distance_between
-from stirred.audit.universe import frame_of, universe_of
 from stirred.errors import InputError, NotComputable
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given, Hamming, HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Count, margins
-from stirred.spec.multiverse import Explicit, Trivial, from_invariants
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.psa import swapping_invariants
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
-from stirred.swap.enumeration import margin_patterns, pattern_records
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Budget,
+    Count,
+    Domain,
+    Exact,
+    Hamming,
+    HammingUnordered,
+    Multiplicative,
+    Schema,
+    Specification,
+    Stage,
+    SymmetricDifference,
+    Trivial,
+    from_invariants,
+    margins,
+    swapping_invariants,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.swap import margin_patterns, pattern_records
 
 BITS = Schema.of(h=(0, 1), s=(0, 1))
 REPLACE = HammingUnordered(unit="record")

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from stirred.casebook import demonstration
 from stirred.cli.app import app
 from stirred.cli.demo import _progress
-from stirred.release import demonstration
-from stirred.release.verify import verify_release
+from stirred.release import verify_release
 from stirred.spec import Specification
 
 runner = CliRunner(env={"COLUMNS": "92"})
@@ -122,9 +122,8 @@ def test_the_text_names_reports_guarantees_and_the_comparison(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The printed summary, without a second run."""
-    from stirred.release.compare import compare_releases
+    from stirred.release import Made, compare_releases
     from stirred.release.manifest import Manifest
-    from stirred.release.run import Made
 
     compared = compare_releases(shown.folder / "swap", shown.folder / "topdown")
     made = {
@@ -132,7 +131,7 @@ def test_the_text_names_reports_guarantees_and_the_comparison(
         for name, side in zip(demonstration.PLANS, (compared.first, compared.second), strict=True)
     }
     ready = demonstration.Demonstration(shown.folder, made, compared)
-    monkeypatch.setattr(demonstration, "demonstrate", lambda *_: ready)
+    monkeypatch.setattr("stirred.casebook.demonstrate", lambda *_: ready)
     result = runner.invoke(app, ["demo", "--output", "unused"])
     text = result.stdout.replace("\n", "")
     assert result.exit_code == 0

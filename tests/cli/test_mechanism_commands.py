@@ -13,31 +13,34 @@ from typer.testing import CliRunner
 
 from stirred.cli.app import app
 from stirred.spec import (
+    Approximate,
     Budget,
     Count,
     Distribution,
     Domain,
     FiniteMechanism,
+    GaussianTradeOff,
+    Hamming,
+    HammingUnordered,
+    MechanismFile,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Renyi,
     Schema,
     Specification,
+    Trivial,
     from_invariants,
 )
-from stirred.spec.input_premetric import Hamming, HammingUnordered, Neighbours
-from stirred.spec.mechanism_file import MOST_LAWS, MechanismFile
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
+from stirred.spec.blocks.output_premetric import (
     ApproximateCurve,
     ChiSquared,
     Coarsened,
-    GaussianTradeOff,
     Hellinger,
     KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     TotalVariation,
 )
+from stirred.spec.finite.mechanism_file import MOST_LAWS
 
 runner = CliRunner()
 BIT = Domain.datasets(Schema.of(bit=(0, 1)), sizes=(1,), structure="vector")

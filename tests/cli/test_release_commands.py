@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from stirred.cli.app import app
 from stirred.ledger import Ledger
-from stirred.release.plan import Plan, plan_schema
+from stirred.release import Plan, plan_schema
 
 runner = CliRunner(env={"COLUMNS": "92"})
 COMMANDS = ("new", "schema", "check", "open", "run", "verify", "compare")

@@ -110,7 +110,7 @@ def test_every_cell_row_and_name_changes_it() -> None:
 
 def test_blocks_of_rows_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fingerprint(FRAME, KEY)
-    monkeypatch.setattr(sys.modules["stirred.data.fingerprint"], "BLOCK", 7)
+    monkeypatch.setattr(sys.modules["stirred.data.fingerprints"], "BLOCK", 7)
     assert fingerprint(FRAME, KEY) == expected
 
 

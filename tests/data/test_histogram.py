@@ -16,7 +16,7 @@ from support.strategies import reproducibly
 
 from stirred.data import Histogram, Spine, count_cells, level_codes, levels_of
 from stirred.errors import InputError, UnknownName
-from stirred.spec.schema import Schema
+from stirred.spec import Schema
 
 SCHEMA = Schema.of(sex=("f", "m"), age=(0, 1, 2))
 WIDTH = 6

@@ -9,11 +9,22 @@ from pathlib import Path
 from ledger.memory import MemoryStorage
 
 from stirred.ledger import Ledger
-from stirred.spec import Budget, Count, Domain, Flavor, Specification, from_invariants
-from stirred.spec.domain import Stage
-from stirred.spec.input_premetric import HammingUnordered, Neighbours
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Approximate, GaussianTradeOff, Multiplicative, NormalisedRenyi
+from stirred.spec import (
+    Approximate,
+    Budget,
+    Count,
+    Domain,
+    Flavor,
+    GaussianTradeOff,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Specification,
+    Stage,
+    Trivial,
+    from_invariants,
+)
 
 DOMAIN = Domain(name="persons", stage=Stage.EDITED_FILE)
 PERSONS = HammingUnordered(unit="person")

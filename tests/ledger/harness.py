@@ -20,9 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from ledger.common import plan, pure
 
 from stirred.errors import StirredError
-from stirred.ledger import Ledger, NotOpen, OverBudget
+from stirred.ledger import Ledger, NotOpen, OverBudget, SqliteStorage
 from stirred.ledger.anchor import HeadFile
-from stirred.ledger.sqlite import SqliteStorage
 
 KILLED = -int(signal.SIGKILL)
 

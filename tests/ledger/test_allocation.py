@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ledger.common import MANIFEST, NEIGHBOURS, approximate, desk, make, plan, pure, zcdp
 
 from stirred.errors import InputError, NotImplied, Refusal
-from stirred.ledger import Accurate, Equal, NotPermitted, OverBudget, Sample, Wanted, Weighted
-from stirred.ledger.amount import Amount, total
+from stirred.ledger import Accurate, Amount, Equal, NotPermitted, OverBudget, Sample, Wanted, Weighted
+from stirred.ledger.amount import total
 from stirred.spec import Exact
 
 

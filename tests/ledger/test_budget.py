@@ -24,13 +24,10 @@ from ledger.common import (
 )
 
 from stirred.errors import DomainMismatch, InputError, NonFreshSeeds, NotImplied, Refusal
-from stirred.ledger import Group, IncomparableFlavor, OverBudget, Sample
+from stirred.ledger import Amount, Group, IncomparableFlavor, OverBudget, Sample
 from stirred.ledger.accountant import Tally, carried, tally
-from stirred.ledger.amount import Amount
-from stirred.spec import Budget, Domain, Exact, Specification, compose
-from stirred.spec.domain import Stage
-from stirred.spec.input_premetric import Neighbours
-from stirred.spec.output_premetric import TotalVariation
+from stirred.spec import Budget, Domain, Exact, Neighbours, Specification, Stage, compose
+from stirred.spec.blocks.output_premetric import TotalVariation
 
 
 def epsilon(specification: Specification) -> Exact:

@@ -11,8 +11,8 @@ import pytest
 from ledger.common import make, plan, pure
 
 from stirred.errors import InputError
-from stirred.ledger import Ledger
-from stirred.ledger.key import Key, KeyFile
+from stirred.ledger import KeyFile, Ledger
+from stirred.ledger.key import Key
 
 
 def test_the_alarm_counts_persons_in_too_many_releases(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ import pytest
 from ledger.common import MANIFEST, make, plan, pure
 
 from stirred.errors import InputError, UnknownName
-from stirred.ledger import Head, Ledger, NotOpen, NotPermitted, OverBudget
+from stirred.ledger import Head, Ledger, NotOpen, NotPermitted, OverBudget, SqliteStorage
 from stirred.ledger.anchor import HeadFile
 from stirred.ledger.events import Spent, guarantee
-from stirred.ledger.sqlite import SqliteStorage
 from stirred.spec import Exact
 
 

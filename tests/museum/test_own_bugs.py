@@ -11,9 +11,9 @@ import pytest
 from stirred.audit import Tape
 from stirred.museum import swapping, topdown, units
 from stirred.noise import TestSource
-from stirred.spec.exact import Exact
-from stirred.spec.psa import swapping_loss
-from stirred.swap.enumeration import exact_loss, pattern_records, stratum_outcomes
+from stirred.spec import Exact, swapping_loss
+from stirred.swap import pattern_records
+from stirred.swap.enumeration import exact_loss, stratum_outcomes
 
 EXHIBITS = {e.key: e for e in (*swapping.EXHIBITS, *topdown.EXHIBITS, *units.EXHIBITS)}
 

@@ -9,14 +9,12 @@ from functools import partial
 
 import pytest
 
-from stirred.audit import Verdict, replay_audit
-from stirred.audit.exact import audit_laws
+from stirred.audit import Verdict, audit_laws, replay_audit
 from stirred.errors import Refusal
 from stirred.museum import accounting, keys, noise, sensitivity
 from stirred.museum.claims import REPLACE_IN_PLACE, claim, geometric
 from stirred.noise import TestSource
-from stirred.spec import Budget
-from stirred.spec.exact import Exact
+from stirred.spec import Budget, Exact
 
 EXHIBITS = {e.key: e for room in (sensitivity, keys, noise, accounting) for e in room.EXHIBITS}
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+import stirred.museum.examination as module
 from stirred.audit import Finding, Verdict
 from stirred.errors import UnknownName
-from stirred.museum import collection
-from stirred.museum import self_test as module
-from stirred.museum.exhibit import Exhibit
-from stirred.museum.self_test import Examined, SelfTest, self_test
+from stirred.museum import Exhibit, collected, self_test
+from stirred.museum.examination import Examined, SelfTest
 
 PUBLISHED = 22
 OWN = {
@@ -32,10 +31,10 @@ SURVEY = {"float-noise", "truncated-gaussian", "seed-reuse"}
 
 
 def test_the_museum_shows_what_it_must():
-    shown = collection()
+    shown = collected()
     assert set(shown) >= OWN | SURVEY
     assert len(shown) >= PUBLISHED + len(OWN)
-    rooms = module.collection.__wrapped__()
+    rooms = module.collected.__wrapped__()
     assert len(rooms) == len(shown)
 
 
@@ -47,7 +46,7 @@ def test_keys_are_not_used_twice():
         for room in (sensitivity, noise, accounting, keys, swapping, topdown, units, black_box)
         for exhibit in room.EXHIBITS
     ]
-    assert len(listed) == len(set(listed)) == len(collection())
+    assert len(listed) == len(set(listed)) == len(collected())
 
 
 def test_some_exhibits_in_processes_of_their_own():
@@ -86,7 +85,7 @@ def test_an_audit_that_blames_everything_is_counted(monkeypatch):
     """A worker counts a false alarm for every twin that is refuted, and notices a bug that is missed."""
     blame = Exhibit("blame", "t.", "s", lambda broken, source: _finding(Verdict.VIOLATED), random=True)
     sleep = Exhibit("sleep", "t.", "s", lambda broken, source: _finding(Verdict.NOT_REFUTED))
-    monkeypatch.setattr(module, "collection", lambda: {"blame": blame, "sleep": sleep})
+    monkeypatch.setattr(module, "collected", lambda: {"blame": blame, "sleep": sleep})
     assert module._examine(("blame", 0, 7, 1)).false_alarms == 7
     assert not module._examine(("sleep", 0, 1, 1)).killed
     assert len(list(module._tasks(["blame", "sleep"], 1000, 1))) == 21

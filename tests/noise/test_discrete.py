@@ -16,6 +16,7 @@ from scipy import stats
 
 from stirred.errors import InputError
 from stirred.noise import (
+    LARGEST_DRAW,
     Source,
     TestSource,
     discrete,
@@ -27,7 +28,6 @@ from stirred.noise import (
 from stirred.noise.discrete import draw
 from stirred.noise.law import Law, failure_level, gaussian_law, laplace_law, thresholds
 from stirred.noise.rational import gaussian_by_rejection, laplace_by_rejection
-from stirred.noise.source import LARGEST_DRAW
 
 ALPHA = 1e-6
 CENSUS = Fraction(114921, 293764) * Fraction(4099 * 4097, 165 * 5)

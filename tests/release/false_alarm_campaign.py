@@ -29,8 +29,7 @@ from support.release_case import swap_plan, topdown_plan, write_plan
 
 from stirred.audit import Finding, claim_audit
 from stirred.noise import TestSource
-from stirred.release import swap_audit, topdown_audit
-from stirred.release.plan import Plan
+from stirred.release import Plan, swap_audit, topdown_audit
 from stirred.release.swap_job import SwapJob
 from stirred.release.topdown_job import TopDownJob
 

@@ -22,17 +22,16 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from support.release_case import leftovers, plan_of, write_plan
 
-import stirred.release.run as run_module
+import stirred.release.publication as run_module
 import stirred.release.swap_job
 import stirred.release.topdown_job
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import Source
+from stirred.release import Plan, verify_release
 from stirred.release.dictionary import write_table
-from stirred.release.plan import Plan
 from stirred.release.swap_job import SwapJob
 from stirred.release.topdown_job import TopDownJob
-from stirred.release.verify import verify_release
 
 KILLED = -int(signal.SIGKILL)
 WATCHED = ("run", "payment", "folder", "documents")

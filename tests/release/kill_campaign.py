@@ -32,10 +32,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from support.release_case import MECHANISMS, new_ledger, write_case
 
 import stirred.ledger
-import stirred.release.run as run_module
+import stirred.release.publication as run_module
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
-from stirred.release.verify import verify_release
+from stirred.release import verify_release
 
 WATCHED = (str(Path(run_module.__file__).parent), str(Path(stirred.ledger.__file__).parent))
 PART = re.compile(r"\.(?P<name>\w+)\.(?P<spend>\d+)-(?P<attempt>\d+)\.part")

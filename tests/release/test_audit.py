@@ -20,16 +20,10 @@ from stirred.audit import Verdict
 from stirred.errors import InputError, Refusal
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource, discrete_gaussian
-from stirred.release.audit import AuditRecord, audit_plan
-from stirred.release.audited import audit_release
-from stirred.release.dry_run import dry_run
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import AuditRecord, Plan, audit_plan, audit_release, dry_run, run_release, verify_release
 from stirred.release.swap_job import SwapJob, Swapped
 from stirred.release.topdown_job import TopDownJob
-from stirred.release.verify import verify_release
-from stirred.spec import Budget
-from stirred.spec.exact import Exact
+from stirred.spec import Budget, Exact
 from stirred.topdown import measurement
 
 PLANS = {"swap": village, "topdown": tiny_county}
@@ -422,7 +416,8 @@ def test_a_terminated_audit_removes_what_it_drew(tmp_path: Path) -> None:
     place.mkdir()
     script = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from stirred.release.audit import audit_plan\nfrom stirred.release.topdown_job import TopDownJob\n"
+        "from stirred.release.plan_audit import audit_plan\n"
+        "from stirred.release.topdown_job import TopDownJob\n"
         "def publish(*_, **__): os.kill(os.getpid(), signal.SIGTERM)\n"
         "TopDownJob.publish = publish\naudit_plan(Path(sys.argv[1]), draws=2000)\n"
     )

@@ -11,8 +11,8 @@ from support.small_release import opened_ledger, tiny_county, village
 
 from stirred.errors import InputError
 from stirred.ledger import Ledger
-from stirred.release.compare import NOT_COMPARABLE, compare_releases
-from stirred.release.run import run_release
+from stirred.release import compare_releases, run_release
+from stirred.release.side_by_side import NOT_COMPARABLE
 
 DOMAIN = """\
 domain:

@@ -13,7 +13,7 @@ import pytest
 from support.release_case import MECHANISMS, new_ledger, plan_of, write_case, write_plan
 
 from stirred.ledger import OverBudget
-from stirred.release.run import run_release
+from stirred.release import run_release
 
 HARNESS = Path(__file__).parent / "fault_harness.py"
 KILLED = -9

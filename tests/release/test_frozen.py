@@ -14,13 +14,10 @@ import pytest
 from support.release_case import MECHANISMS, FrozenSource, frozen_ledger, write_case
 
 from stirred.noise import Source
-from stirred.release.dry_run import dry_run
-from stirred.release.job import Job, job_of
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import Plan, dry_run, job_of, run_release, verify_release
+from stirred.release.job import Job
 from stirred.release.swap_job import SwapJob
 from stirred.release.topdown_job import TopDownJob
-from stirred.release.verify import verify_release
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 JOBS: dict[str, type[Any]] = {"swap": SwapJob, "topdown": TopDownJob}

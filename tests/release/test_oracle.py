@@ -18,10 +18,8 @@ from support.release_case import BLOCKS, MECHANISMS, FrozenSource, frozen_ledger
 
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource
-from stirred.release.audit import audit_plan
-from stirred.release.job import Job, job_of
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import Plan, audit_plan, job_of, run_release
+from stirred.release.job import Job
 from stirred.release.swap_job import SwapJob
 from stirred.release.topdown_job import TopDownJob
 

@@ -28,12 +28,9 @@ from typer.testing import CliRunner
 from stirred.cli.app import app
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Elsewhere, Ledger, SameData
-from stirred.release.dry_run import dry_run
-from stirred.release.opening import open_account
-from stirred.release.run import run_release
+from stirred.release import dry_run, open_account, run_release, verify_release
 from stirred.release.swap_job import SwapJob
 from stirred.release.topdown_job import TopDownJob
-from stirred.release.verify import verify_release
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 JOBS: dict[str, type[Any]] = {"swap": SwapJob, "topdown": TopDownJob}
@@ -58,7 +55,7 @@ def interrupted(case: Path, mechanism: str, output: Path, ledger: Ledger) -> Pat
             raise PowerCut
 
         patch.setattr(JOBS[mechanism], "publish", publish)
-        patch.setattr("stirred.release.run._discard", lambda *_: None)
+        patch.setattr("stirred.release.publication._discard", lambda *_: None)
         patch.setattr("stirred.release.folder.shutil", SimpleNamespace(rmtree=lambda *_, **__: None))
         with pytest.raises(PowerCut):
             run_release(case / f"{mechanism}.yaml", output, ledger)

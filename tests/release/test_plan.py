@@ -9,10 +9,10 @@ import pytest
 import yaml
 from support.small_release import tiny_county, village
 
+from stirred.casebook.demonstration import PLANS, example_plan
 from stirred.errors import StirredError
-from stirred.release.demonstration import PLANS, example_plan
-from stirred.release.plan import Plan, SwapPlan, TopDownPlan, plan_schema
-from stirred.release.starter import STARTERS, starter_plan
+from stirred.release import STARTERS, Plan, plan_schema, starter_plan
+from stirred.release.plan import SwapPlan, TopDownPlan
 
 VALIDATOR = jsonschema.Draft202012Validator(plan_schema())
 

@@ -18,12 +18,8 @@ from stirred.cli.app import app
 from stirred.errors import InputError, Refusal
 from stirred.ledger import Ledger
 from stirred.noise import TestSource
-from stirred.release.audit import audit_plan
-from stirred.release.checklist import Override
-from stirred.release.dry_run import dry_run
-from stirred.release.job import job_of
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import Plan, audit_plan, dry_run, job_of, run_release
+from stirred.report import Override
 
 SAID = "The exact statistics alone determine"
 

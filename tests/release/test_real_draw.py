@@ -22,21 +22,15 @@ from stirred.cli.app import app
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource, discrete_gaussian
-from stirred.release.audit import AuditRecord, audit_plan
-from stirred.release.dry_run import dry_run
+from stirred.release import AuditRecord, audit_plan, dry_run, run_release, verify_release
 from stirred.release.manifest import NAME, Manifest
-from stirred.release.run import run_release
 from stirred.release.swap_audit import _drawn_by_the_plan, _numbers, _permutations
 from stirred.release.swap_job import SwapJob, Swapped
 from stirred.release.topdown_audit import _noise, _paid, counts_by_variance
 from stirred.release.topdown_job import TopDownJob
-from stirred.release.verify import verify_release
-from stirred.spec.specification import Specification
-from stirred.swap import Records
-from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.prepared import Prepared
-from stirred.topdown import measurement
-from stirred.topdown.budget import Allocation
+from stirred.spec import Specification
+from stirred.swap import PermutationSwap, Prepared, Records
+from stirred.topdown import Allocation, measurement
 
 RUNNER = CliRunner()
 OWN_DRAW = "the plan's own draw, stratum by stratum"
@@ -206,7 +200,7 @@ def test_the_permutation_is_read_off_the_draw_itself(tmp_path: Path) -> None:
 
 
 def _plan(path: Path) -> tuple[Any, Any, Path]:
-    from stirred.release.plan import Plan
+    from stirred.release import Plan
 
     plan = Plan.load(path)
     return plan, plan.mechanism, path.parent
@@ -371,7 +365,7 @@ def test_a_published_guarantee_below_the_mechanism_does_not_verify(mechanism: st
     assert problem.startswith("guarantee: less is published")
     problems = verify_release(made.folder, ledger).problems
     assert "the published guarantee is less than what was paid for" in problems
-    from stirred.release.audited import audit_release
+    from stirred.release import audit_release
 
     record = audit_release(path, made.folder, random=TestSource(1), draws=2000)
     assert record.findings[0].violated

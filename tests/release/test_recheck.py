@@ -10,10 +10,10 @@ import pytest
 from support.release_case import new_ledger, plan_of, write_case, write_plan
 
 from stirred.errors import InputError
+from stirred.release import run_release, verify_release
 from stirred.release.manifest import NAME, Manifest
-from stirred.release.registry import Record, lint
-from stirred.release.run import run_release
-from stirred.release.verify import verify_release
+from stirred.report import lint
+from stirred.report.registry import Record
 
 ABOUT: dict[str, Any] = {
     "name": "A small release",

@@ -27,16 +27,13 @@ from support.release_case import (
     write_plan,
 )
 
-import stirred.release.run as run_module
+import stirred.release.publication as run_module
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.ledger import Ledger, NotPermitted, OverBudget
 from stirred.noise import TestSource
-from stirred.release.checklist import Override
-from stirred.release.dry_run import dry_run
+from stirred.release import Plan, dry_run, run_release, verify_release
 from stirred.release.manifest import Manifest
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
-from stirred.release.verify import verify_release
+from stirred.report import Override
 
 DATASETS = {"swap": "small-households", "topdown": "small-persons"}
 both = pytest.mark.parametrize("mechanism", MECHANISMS)

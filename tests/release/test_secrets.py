@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from stirred.cli.app import app
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
-from stirred.release.dry_run import dry_run
-from stirred.release.run import run_release
+from stirred.release import dry_run, run_release
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 TABLES = {"swap": ("households", "members"), "topdown": ("persons",)}

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stirred.release.checklist import STEPS
-from stirred.release.county import County, synthetic_county
-from stirred.release.dry_run import dry_run
-from stirred.release.plan import Plan
-from stirred.release.starter import STARTERS, starter_plan
+from stirred.casebook.county import County, synthetic_county
+from stirred.release import STARTERS, Plan, dry_run, starter_plan
+from stirred.report.checklist import STEPS
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ from support.release_case import new_ledger, plan_of, write_case, write_plan
 
 from stirred.data import read_table
 from stirred.errors import InputError
-from stirred.release.job import job_of
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import Plan, job_of, run_release
 
 
 def test_an_identifier_with_one_duplicate_is_an_identifier(tmp_path: Path) -> None:

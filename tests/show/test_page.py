@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stirred.casebook import census_tables
 from stirred.show import specification_page, swap_page, swap_rate_figure
 from stirred.spec import catalogue
 
@@ -30,7 +31,8 @@ FLAGS = (
 def page() -> str:
     names = ("psa-2020-county", "tda-dhc")
     first, second = (catalogue.specification(name) for name in names)
-    return specification_page(first, second, names, entries=3)
+    found = census_tables()
+    return specification_page(first, second, names, entries=3, tables=found.tables, footnotes=found.footnotes)
 
 
 def test_page_loads_nothing_from_anywhere(page: str) -> None:

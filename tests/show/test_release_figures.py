@@ -11,13 +11,19 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import InputError
-from stirred.show.against_truth import CELLS, SIDE, against_truth_figure
-from stirred.show.budget_split import budget_split_figure, percent
-from stirred.show.error_by_level import error_by_level_figure
-from stirred.show.geography_tree import MOST, geography_tree_figure
-from stirred.show.odds import odds_figure
-from stirred.show.release_page import symbols
-from stirred.show.small_multiples import Bar, bar_panel
+from stirred.show import (
+    Bar,
+    against_truth_figure,
+    bar_panel,
+    budget_split_figure,
+    error_by_level_figure,
+    geography_tree_figure,
+    odds_figure,
+    percent,
+)
+from stirred.show.against_truth import CELLS, SIDE
+from stirred.show.geography_tree import MOST
+from stirred.show.report_page import symbols
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('a & b')</script>"

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError
-from stirred.show.swap_utility import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, mape_figure
+from stirred.show import mape_figure
+from stirred.show.swap_utility import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUNS = {Fraction(i, 100): [0.003 * i, 0.0031 * i, 0.0029 * i, 0.0032 * i, 0.003 * i] for i in range(1, 51)}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import InputError, NotComputable
-from stirred.spec.accounting import (
+from stirred.spec.accountants.accounting import (
     Composed,
     GaussianEvent,
     LaplaceEvent,
@@ -459,7 +459,7 @@ def test_refuses_with_the_field_at_fault(call, field):
 
 def test_numerical_library_is_imported_only_when_asked():
     program = (
-        "import sys, stirred.spec.accounting as a;"
+        "import sys, stirred.spec.accountants.accounting as a;"
         "a.optimal_composition(1.0, 0.0, 9, 1e-6);"
         "a.supports(a.GaussianEvent(1.0), 'pld', 'add-remove');"
         "sys.exit('dp_accounting' in sys.modules)"

@@ -13,17 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import InputError
-from stirred.spec.amplification import (
+from stirred.spec import independent_samples, poisson_sampling, shared_sample
+from stirred.spec.accountants.amplification import (
     amplify,
     chain_of_stages,
     cluster_sampling,
     coordinated_samples,
     deamplify,
-    independent_samples,
-    poisson_sampling,
     poisson_sampling_replaced,
     sampling_with_replacement,
-    shared_sample,
     simple_random_sampling,
     stratified_sampling,
     systematic_sampling,

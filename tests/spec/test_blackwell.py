@@ -8,24 +8,28 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError, UnknownName
-from stirred.spec import Distribution
-from stirred.spec.blackwell import dominates, kernel
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.output_premetric import (
+from stirred.spec import (
+    INFINITY,
+    ZERO,
     Approximate,
-    ChiSquared,
-    DensityRatio,
+    Distribution,
+    Exact,
     GaussianTradeOff,
-    Hellinger,
-    KullbackLeibler,
     Multiplicative,
     NormalisedRenyi,
     Renyi,
+)
+from stirred.spec.blocks.output_premetric import (
+    ChiSquared,
+    DensityRatio,
+    Hellinger,
+    KullbackLeibler,
     TotalVariation,
     TradeOffFunctional,
     Wasserstein,
 )
-from stirred.spec.tradeoff import (
+from stirred.spec.finite.blackwell import dominates, kernel
+from stirred.spec.finite.tradeoff import (
     TradeOff,
     advantage,
     decreasing_example,

@@ -15,12 +15,11 @@ from stirred.errors import (
     ParametrisationMismatch,
     UnknownName,
 )
-from stirred.spec import Budget, Distribution, Specification, catalogue
-from stirred.spec.block import BLOCKS
-from stirred.spec.catalogue import Entry, read_entries
-from stirred.spec.input_premetric import neighbours_of
+from stirred.spec import BLOCKS, Budget, Distribution, Entry, Specification, catalogue
+from stirred.spec.blocks.input_premetric import neighbours_of
+from stirred.spec.literature.entry import read_entries
 
-EVERYTHING = list(catalogue.catalogue())
+EVERYTHING = list(catalogue)
 LITERATURE = [e for e in EVERYTHING if e.status != "specification"]
 BUILT = [e for e in LITERATURE if e.status in {"flavor", "family"}]
 ACCIDENTAL = [e for e in LITERATURE if e.status == "accidental"]
@@ -50,7 +49,7 @@ def user_file(path, *entries, **fields):
 
 def own_entry(**fields):
     """A user's own entry: pure DP under another name."""
-    return {**catalogue.entry("pure-dp").record(), "id": "our-own", "name": "Our own", **fields}
+    return {**catalogue["pure-dp"].record(), "id": "our-own", "name": "Our own", **fields}
 
 
 class TestContents:
@@ -175,7 +174,7 @@ class TestBuilding:
 
     def test_assumptions_are_handed_on(self):
         built = catalogue.specification("pufferfish", Budget.epsilon(1))
-        assert built.assumptions == catalogue.entry("pufferfish").assumptions != ()
+        assert built.assumptions == catalogue["pufferfish"].assumptions != ()
         assert built.standing == "published"
 
 
@@ -206,36 +205,36 @@ class TestParticularEntries:
         assert [i.sentence() for i in multiverse.invariants] == ["the number of records in total"]
 
     def test_local_dp_changes_only_where_the_data_stand(self):
-        assert catalogue.entry("local-dp").blocks_changed == ("domain",)
+        assert catalogue["local-dp"].blocks_changed == ("domain",)
         assert catalogue.flavor("local-dp").domain.stage == "raw responses"
 
     def test_surveys_start_at_four_stages(self):
-        stages = {e.flavor().domain.stage for e in catalogue.catalogue().search("Drechsler 2024 survey-")}
+        stages = {e.flavor().domain.stage for e in catalogue.search("Drechsler 2024 survey-")}
         assert stages == {"pseudo-population", "frame", "target sample", "responding sample"}
 
 
 class TestLookup:
     def test_search_by_word_finds_every_word_in_any_case(self):
-        found = catalogue.catalogue().search("RÉNYI mironov")
+        found = catalogue.search("RÉNYI mironov")
         assert "renyi-dp" in {e.id for e in found}
         assert all("mironov" in json.dumps(e.record(), ensure_ascii=False).lower() for e in found)
 
     def test_search_by_block_finds_what_changed_it(self):
-        found = catalogue.catalogue().search(block="multiverse")
+        found = catalogue.search(block="multiverse")
         assert {e.id for e in found} == {e.id for e in EVERYTHING if "multiverse" in e.blocks_changed}
         assert 0 < len(found) < len(EVERYTHING)
 
     def test_search_by_both_narrows(self):
-        found = catalogue.catalogue().search("Ashmead", block="output_premetric")
+        found = catalogue.search("Ashmead", block="output_premetric")
         assert "per-attribute-dp" in {e.id for e in found}
         assert "dp-under-invariants" not in {e.id for e in found}
 
     def test_search_without_hits_is_an_empty_catalogue(self):
-        assert len(catalogue.catalogue().search("no such word anywhere")) == 0
+        assert len(catalogue.search("no such word anywhere")) == 0
 
     def test_unknown_name_suggests_a_near_one(self):
         with pytest.raises(UnknownName) as refusal:
-            catalogue.entry("pure-dpp")
+            catalogue["pure-dpp"]
         assert "pure-dp" in refusal.value.hint
 
     def test_unknown_name_far_from_all_suggests_a_search(self):
@@ -244,38 +243,38 @@ class TestLookup:
         assert "earch" in refusal.value.hint
 
     def test_becomes_a_frame_with_a_row_for_every_entry(self):
-        frame = catalogue.catalogue().to_polars()
+        frame = catalogue.to_polars()
         assert frame["id"].to_list() == [e.id for e in EVERYTHING]
 
 
 class TestUserEntries:
     def test_are_added_and_labelled(self, tmp_path):
-        extended = catalogue.catalogue().extended(user_file(tmp_path / "own.json", own_entry()))
+        extended = catalogue.extended(user_file(tmp_path / "own.json", own_entry()))
         assert len(extended) == len(EVERYTHING) + 1
         assert extended["our-own"].provenance == "user"
         assert extended["our-own"].flavor() == catalogue.flavor("pure-dp")
         assert extended["pure-dp"].provenance == "stated"
 
     def test_leave_the_shipped_catalogue_alone(self, tmp_path):
-        catalogue.catalogue().extended(user_file(tmp_path / "own.json", own_entry()))
+        catalogue.extended(user_file(tmp_path / "own.json", own_entry()))
         with pytest.raises(UnknownName):
-            catalogue.entry("our-own")
+            catalogue["our-own"]
 
     def test_never_replace_a_published_entry(self, tmp_path):
         path = user_file(tmp_path / "own.json", own_entry(id="pure-dp"))
         with pytest.raises(InputError) as refusal:
-            catalogue.catalogue().extended(path)
+            catalogue.extended(path)
         assert refusal.value.field == "id"
 
     def test_never_repeat_one_another(self, tmp_path):
         path = user_file(tmp_path / "own.json", own_entry(), own_entry())
         with pytest.raises(InputError):
-            catalogue.catalogue().extended(path)
+            catalogue.extended(path)
 
     def test_of_a_newer_version_are_refused(self, tmp_path):
         path = user_file(tmp_path / "own.json", own_entry(), schema_version=2)
         with pytest.raises(NewerSchema):
-            catalogue.catalogue().extended(path)
+            catalogue.extended(path)
 
     @pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"schema_version": 1}'])
     def test_that_are_not_a_catalogue_are_refused(self, text):
@@ -293,22 +292,22 @@ class TestUserEntries:
     def test_with_a_bad_field_are_refused(self, tmp_path, fields):
         path = user_file(tmp_path / "own.json", own_entry(**fields))
         with pytest.raises(InputError):
-            catalogue.catalogue().extended(path)
+            catalogue.extended(path)
 
     def test_with_an_unknown_kind_are_refused_when_built(self, tmp_path):
         path = user_file(tmp_path / "own.json", own_entry(multiverse={"kind": "cosmic"}))
         with pytest.raises(UnknownName):
-            catalogue.catalogue().extended(path)["our-own"].flavor()
+            catalogue.extended(path)["our-own"].flavor()
 
     def test_with_a_missing_block_are_refused_when_built(self, tmp_path):
         record = own_entry()
         del record["output_premetric"]
         path = user_file(tmp_path / "own.json", record)
         with pytest.raises(MissingBlock):
-            catalogue.catalogue().extended(path)["our-own"].flavor()
+            catalogue.extended(path)["our-own"].flavor()
 
     def test_with_their_own_budget_are_specifications(self, tmp_path):
         budget = {"parametrisation": "epsilon", "amounts": ["1/2"]}
         path = user_file(tmp_path / "own.json", own_entry(status="specification", budget=budget))
-        built = catalogue.catalogue().extended(path)["our-own"].specification()
+        built = catalogue.extended(path)["our-own"].specification()
         assert built.budget == Budget.epsilon("1/2")

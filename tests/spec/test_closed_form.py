@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from stirred.errors import InputError, NotComputable
-from stirred.spec.closed_form import (
+from stirred.spec.calculus.closed_form import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,

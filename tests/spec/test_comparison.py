@@ -13,43 +13,49 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from stirred.casebook.census_2020 import SCHEMES
 from stirred.spec import (
+    Approximate,
     Budget,
+    Comparison,
     Condition,
     Count,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
+    GaussianTradeOff,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    NotStronger,
     Order,
+    Renyi,
     Schema,
     Specification,
     Stage,
+    SymmetricDifference,
+    Trivial,
     catalogue,
     compare,
     from_invariants,
     satisfies,
 )
-from stirred.spec.bounds import bounds
-from stirred.spec.census import SCHEMES
-from stirred.spec.comparison import BlockVerdict, Comparison, NotStronger
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours, SymmetricDifference
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import (
     ChiSquared,
     Coarsened,
     DensityRatio,
-    GaussianTradeOff,
     Hellinger,
     KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     TotalVariation,
     Wasserstein,
 )
-from stirred.spec.witness import WIDEST
+from stirred.spec.order.bounds import bounds
+from stirred.spec.order.comparison import BlockVerdict
+from stirred.spec.order.witness import WIDEST
 
 Table = list[list[Decimal]]
 INF = Decimal("Infinity")

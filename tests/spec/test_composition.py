@@ -10,16 +10,30 @@ import pytest
 
 from stirred.errors import DomainMismatch, InputError, NonFreshSeeds, NotImplied, StirredError
 from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
     Budget,
     Condition,
     Count,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
     Flavor,
+    GaussianTradeOff,
+    Hamming,
+    HammingUnordered,
+    Maximum,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Renyi,
     Schema,
     Specification,
     Stage,
+    SymmetricDifference,
+    Trivial,
     change_unit,
     compose,
     from_invariants,
@@ -30,28 +44,15 @@ from stirred.spec import (
     pull_back,
     satisfies,
 )
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import (
-    Given,
-    Hamming,
-    HammingUnordered,
-    Maximum,
-    Neighbours,
-    SymmetricDifference,
-)
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import (
     ChiSquared,
     Coarsened,
     DensityRatio,
     Described,
-    GaussianTradeOff,
     Hellinger,
     KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     TotalVariation,
     TradeOffCurve,
     TradeOffFunctional,

@@ -14,14 +14,24 @@ from scipy.stats import norm
 
 from stirred.errors import InputError, NotImplied, ParametrisationMissing, StirredError
 from stirred.spec import (
+    INFINITY,
+    Approximate,
     Budget,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
     Flavor,
+    GaussianTradeOff,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
     Order,
+    Renyi,
     Schema,
     Specification,
+    Trivial,
     catalogue,
     compare,
     convert,
@@ -31,20 +41,11 @@ from stirred.spec import (
     protection_loss,
     satisfies,
 )
-from stirred.spec.closed_form import gaussian_epsilon
-from stirred.spec.conversion import census_epsilon, edges, optimal_epsilon
-from stirred.spec.exact import INFINITY, Exact
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
-    GaussianTradeOff,
-    KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-    TotalVariation,
-)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import KullbackLeibler, TotalVariation
+from stirred.spec.calculus.closed_form import gaussian_epsilon
+from stirred.spec.calculus.conversion import census_epsilon, edges, optimal_epsilon
 
 CENSUS_DELTA = Fraction(1, 10**10)
 PL_PERSON = Fraction(293764, 114921)

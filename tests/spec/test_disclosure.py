@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from stirred.spec import (
+    INFINITY,
+    ZERO,
     Budget,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
+    HammingUnordered,
+    Multiplicative,
+    NormalisedRenyi,
     Schema,
     Specification,
     budget_disclosure,
@@ -20,11 +26,10 @@ from stirred.spec import (
     margins,
     protection_loss,
 )
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import TotalVariation
 from stirred.spec.disclosure import component_budgets, components, realised_budgets
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given, HammingUnordered
-from stirred.spec.multiverse import Explicit
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi, TotalVariation
 
 SEEDS = range(80)
 

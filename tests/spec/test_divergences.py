@@ -17,9 +17,38 @@ from scipy.special import ndtri
 from support.strategies import distributions, reproducibly
 
 from stirred.errors import InputError, StirredError, UnknownName
-from stirred.spec.budget import Budget
-from stirred.spec.distribution import Distribution, atoms
-from stirred.spec.divergence import (
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
+    Budget,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    GaussianTradeOff,
+    Multiplicative,
+    NormalisedRenyi,
+    Renyi,
+    Specification,
+    Trivial,
+    satisfies,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.output_premetric import (
+    ApproximateCurve,
+    ChiSquared,
+    Coarsened,
+    DensityRatio,
+    Hellinger,
+    KullbackLeibler,
+    TotalVariation,
+    TradeOffCurve,
+    TradeOffFunctional,
+    Wasserstein,
+)
+from stirred.spec.finite.distribution import atoms
+from stirred.spec.finite.divergence import (
     approximate,
     approximate_event,
     chi_squared,
@@ -33,30 +62,7 @@ from stirred.spec.divergence import (
     total_variation,
     wasserstein,
 )
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given
-from stirred.spec.mechanism import FiniteMechanism, satisfies
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
-    ApproximateCurve,
-    ChiSquared,
-    Coarsened,
-    DensityRatio,
-    GaussianTradeOff,
-    Hellinger,
-    KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-    TotalVariation,
-    TradeOffCurve,
-    TradeOffFunctional,
-    Wasserstein,
-)
-from stirred.spec.specification import Specification
-from stirred.spec.tradeoff import (
+from stirred.spec.finite.tradeoff import (
     TradeOff,
     advantage,
     functional,

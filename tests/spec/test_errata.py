@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from stirred.spec import Domain
-from stirred.spec.multiverse import Explicit, refines
+from stirred.spec.blocks.multiverse import Explicit, refines
 
 
 def likelihood(answers: tuple[int, ...], first: int, flip: float, truth: float) -> float:

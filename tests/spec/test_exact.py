@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from support.strategies import reproducibly
 
 from stirred.errors import InputError, InvalidBudget, NotComputable, StirredError
-from stirred.spec.budget import Budget
-from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
+from stirred.spec import INFINITY, ZERO, Budget, Exact, as_fraction
 
 PRECISION = 150
 CLOSE = Decimal("1e-90")

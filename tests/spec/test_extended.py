@@ -9,23 +9,22 @@ from hypothesis import strategies as st
 from support.strategies import amounts, distances, reproducibly
 
 from stirred.errors import NotComputable
-from stirred.spec.distribution import Distribution
-from stirred.spec.divergence import approximate, multiplicative
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import (
-    budget_bound,
-    infimum,
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    Multiplicative,
     least_budget,
-    mass_ratio,
-    product,
-    supremum,
+    protection_loss,
 )
-from stirred.spec.input_premetric import Given
-from stirred.spec.mechanism import FiniteMechanism, protection_loss
-from stirred.spec.multiverse import Explicit
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.specification import Flavor
+from stirred.spec.arithmetic.extended import budget_bound, infimum, mass_ratio, product, supremum
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.finite.divergence import approximate, multiplicative
 
 ONE, TWO = Exact.of(1), Exact.of(2)
 

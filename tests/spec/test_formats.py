@@ -20,10 +20,21 @@ from stirred.errors import (
     StirredError,
     UnknownName,
 )
-from stirred.spec import Budget, Domain, Specification, Stage, catalogue, json_schema
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
-from stirred.spec.multiverse import Described, Explicit, Intersection, Trivial
-from stirred.spec.output_premetric import ApproximateCurve, Coarsened, Multiplicative, TradeOffCurve
+from stirred.spec import (
+    Budget,
+    Domain,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    Specification,
+    Stage,
+    Trivial,
+    catalogue,
+    json_schema,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Described, Explicit, Intersection
+from stirred.spec.blocks.output_premetric import ApproximateCurve, Coarsened, TradeOffCurve
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = ("psa-2020-county", "tda-dhc", "phsafe", "das-2020", "psa-2010-like")
@@ -93,7 +104,7 @@ def test_the_shipped_json_schema_is_current_and_accepts_every_file() -> None:
     checker = jsonschema.Draft202012Validator(schema)
     for specification in finite_specifications():
         checker.validate(json.loads(specification.to_json()))
-    for entry in catalogue.catalogue():
+    for entry in catalogue:
         if entry.budget is not None:
             checker.validate(json.loads(entry.specification().to_json()))
 
@@ -230,7 +241,7 @@ def test_objects_show_themselves_in_a_notebook() -> None:
     html = specification._repr_html_()
     assert "<table>" in html
     assert "What is published exactly?" in html
-    assert "<table" in catalogue.catalogue()._repr_html_()
+    assert "<table" in catalogue._repr_html_()
 
 
 def test_the_card_of_swapping_tells_a_layman_what_he_needs() -> None:
@@ -253,7 +264,7 @@ def test_latex_and_unicode_statements() -> None:
 
 
 def test_results_go_to_polars_arrow_and_pandas() -> None:
-    table = catalogue.catalogue()
+    table = catalogue
     assert table.to_polars().height == len(table)
     assert table.to_arrow().num_rows == len(table)
     assert len(table.to_pandas()) == len(table)

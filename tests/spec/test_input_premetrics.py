@@ -22,34 +22,44 @@ from support.strategies import (
 )
 
 from stirred.errors import InputError, NotImplied, StirredError
-from stirred.spec.bounds import Bounds, bounds
-from stirred.spec.budget import Budget
-from stirred.spec.comparison import Order, compare
-from stirred.spec.distribution import Distribution
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import budget_bound, infimum, supremum
-from stirred.spec.input_premetric import (
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
+    Budget,
+    Distribution,
+    Domain,
     EditDistance,
     Encoded,
-    Given,
-    GraphEdit,
+    Exact,
+    FiniteMechanism,
+    Flavor,
     Hamming,
     HammingUnordered,
     Maximum,
+    Multiplicative,
     Neighbours,
-    PulledBack,
+    NormalisedRenyi,
+    Order,
+    Schema,
     Sharpened,
+    Specification,
+    Stage,
     SymmetricDifference,
-    neighbours_of,
-    shortest_paths,
+    Trivial,
+    change_unit,
+    compare,
+    protection_loss,
+    pull_back,
+    satisfies,
+    undo_imputation,
 )
-from stirred.spec.mechanism import FiniteMechanism, protection_loss, randomised_response, satisfies
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Flavor, Specification
-from stirred.spec.unit import change_unit, imputation_factor, pull_back, undo_imputation
+from stirred.spec.arithmetic.extended import budget_bound, infimum, supremum
+from stirred.spec.blocks.input_premetric import Given, GraphEdit, PulledBack, neighbours_of, shortest_paths
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.calculus.unit import imputation_factor
+from stirred.spec.finite.mechanism import randomised_response
+from stirred.spec.order.bounds import Bounds, bounds
 
 ONE = Exact.of(1)
 Relation = Callable[[Any, Any], bool]

@@ -36,54 +36,66 @@ from stirred.errors import (
     StirredError,
     UnknownName,
 )
-from stirred.spec.bounds import bounds
-from stirred.spec.budget import Budget
-from stirred.spec.comparison import Order, compare
-from stirred.spec.composition import compose, meet
-from stirred.spec.distribution import Distribution
-from stirred.spec.domain import Domain, Stage, require_same
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import infimum, supremum
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
-from stirred.spec.invariant import (
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
+    Attribute,
+    Budget,
     Condition,
     Count,
-    Named,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    GaussianTradeOff,
+    HammingUnordered,
+    Invariants,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Order,
+    Recode,
+    Renyi,
+    Schema,
+    Specification,
+    Stage,
     Sum,
     Threshold,
+    Trivial,
+    compare,
+    compose,
     evaluate,
-    implied_by,
+    from_invariants,
     margins,
+    meet,
+    protection_loss,
+    satisfies,
 )
-from stirred.spec.mechanism import FiniteMechanism, protection_loss, satisfies
-from stirred.spec.multiverse import (
+from stirred.spec.arithmetic.extended import infimum, supremum
+from stirred.spec.blocks.domain import require_same
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.invariant import Named, implied_by
+from stirred.spec.blocks.multiverse import (
     Described,
     Explicit,
     Intersection,
-    Invariants,
-    Trivial,
     conditions_on,
-    from_invariants,
     intersect,
     refines,
 )
-from stirred.spec.output_premetric import (
-    Approximate,
+from stirred.spec.blocks.output_premetric import (
     ApproximateCurve,
     ChiSquared,
     DensityRatio,
-    GaussianTradeOff,
     Hellinger,
     KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     TotalVariation,
     TradeOffCurve,
 )
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.spec.scope import completion, coverage, finite_pairs, is_vacuous, singletons
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec.finite.scope import completion, coverage, finite_pairs, is_vacuous, singletons
+from stirred.spec.order.bounds import bounds
 
 ONE = Exact.of(1)
 SINGULAR = [

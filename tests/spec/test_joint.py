@@ -12,12 +12,21 @@ import yaml
 
 from stirred.errors import InputError, NotImplied
 from stirred.spec import (
+    Approximate,
     Budget,
     Count,
     Domain,
     Exact,
+    GaussianTradeOff,
+    HammingUnordered,
     InUnit,
+    Maximum,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Renyi,
     Specification,
+    Trivial,
     catalogue,
     change_unit,
     compose,
@@ -26,18 +35,12 @@ from stirred.spec import (
     jointly,
     least_distance,
     restate,
+    swapping_invariants,
 )
-from stirred.spec.input_premetric import Described, Given, HammingUnordered, Maximum, Neighbours
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
-    GaussianTradeOff,
-    KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-)
-from stirred.spec.psa import swapping_budget, swapping_invariants
+from stirred.spec.blocks.input_premetric import Described, Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import KullbackLeibler
+from stirred.spec.blocks.psa import swapping_budget
 
 HOUSEHOLD, PERSON = HammingUnordered(unit="household"), HammingUnordered(unit="person")
 MOVES = InUnit(PERSON, 2, "a person who moves changes two household records")
@@ -102,7 +105,7 @@ def test_the_smaller_of_both_orders_is_taken(factor: object, effective: object) 
 
 
 def example(name: str) -> Any:
-    text = (resources.files("stirred.release") / "examples" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (resources.files("stirred.casebook") / "examples" / f"{name}.yaml").read_text(encoding="utf-8")
     return yaml.safe_load(text)
 
 

@@ -12,17 +12,26 @@ from support.declarations import declared
 
 from stirred.errors import NotImplied
 from stirred.spec import (
+    INFINITY,
+    ZERO,
     Budget,
     Condition,
     Count,
     Domain,
     FiniteMechanism,
     Flavor,
+    Hamming,
+    HammingUnordered,
+    Maximum,
+    Multiplicative,
+    Neighbours,
     Schema,
     Specification,
     Stage,
     Sum,
+    SymmetricDifference,
     Threshold,
+    Trivial,
     change_unit,
     compose,
     from_invariants,
@@ -31,18 +40,9 @@ from stirred.spec import (
     protection_loss,
     pull_back,
 )
-from stirred.spec.exact import INFINITY, ZERO
-from stirred.spec.input_premetric import (
-    Given,
-    Hamming,
-    HammingUnordered,
-    Maximum,
-    Neighbours,
-    SymmetricDifference,
-)
-from stirred.spec.lifting import lifts
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.calculus.lifting import lifts
 
 NEAR = Neighbours(relation="replace", unit="record")
 FAR = HammingUnordered(unit="record")

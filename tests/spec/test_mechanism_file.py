@@ -13,15 +13,16 @@ import jsonschema
 import pytest
 
 from stirred.errors import DomainMismatch, InputError, NewerSchema, NotComputable, StirredError
-from stirred.spec import Distribution, Domain, FiniteMechanism, Schema, read_mechanism
-from stirred.spec.mechanism_file import (
-    MOST_DIGITS,
-    MOST_LAWS,
-    MOST_MASSES,
+from stirred.spec import (
+    Distribution,
+    Domain,
+    FiniteMechanism,
     MechanismFile,
-    mechanism_of,
+    Schema,
     mechanism_schema,
+    read_mechanism,
 )
+from stirred.spec.finite.mechanism_file import MOST_DIGITS, MOST_LAWS, MOST_MASSES, mechanism_of
 
 BITS = Domain.datasets(Schema.of(bit=(0, 1)), sizes=(0, 1, 2))
 BODY: dict[str, Any] = {

@@ -8,11 +8,20 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import NotImplied
-from stirred.spec import Budget, Distribution, Domain, FiniteMechanism, Flavor, compose, meet, satisfies
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Given
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Approximate
+from stirred.spec import (
+    Approximate,
+    Budget,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    Trivial,
+    compose,
+    meet,
+    satisfies,
+)
+from stirred.spec.blocks.input_premetric import Given
 
 
 def flavor(delta: object) -> Flavor:

@@ -9,25 +9,34 @@ from fractions import Fraction
 import pytest
 
 from stirred.spec import (
+    INFINITY,
+    ZERO,
     Budget,
     Distribution,
     Domain,
+    Encoded,
+    Exact,
     FiniteMechanism,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
     Order,
     Schema,
+    Sharpened,
     Specification,
+    Trivial,
     compare,
     protection_loss,
     satisfies,
 )
-from stirred.spec.comparison import not_stronger
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import KullbackLeibler, TotalVariation
 from stirred.spec.disclosure import components
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Encoded, Given, HammingUnordered, Neighbours, Sharpened
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.normal_form import all_constraints, explicit_constraints, implicit_pairs
-from stirred.spec.output_premetric import KullbackLeibler, Multiplicative, NormalisedRenyi, TotalVariation
-from stirred.spec.scope import finite_pairs
+from stirred.spec.finite.scope import finite_pairs
+from stirred.spec.order.comparison import not_stronger
+from stirred.spec.order.normal_form import all_constraints, explicit_constraints, implicit_pairs
 
 SEEDS = range(40)
 DISTANCES = (0, "1/2", 1, 1, 1, 2, "inf")

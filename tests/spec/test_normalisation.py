@@ -10,22 +10,28 @@ from support import tiny_universes as tiny
 from support.declarations import declared
 
 from stirred.spec import (
+    Approximate,
     Budget,
     Count,
     Domain,
+    Exact,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
     Order,
+    Renyi,
     Schema,
     Specification,
     Stage,
+    SymmetricDifference,
+    Trivial,
     compare,
     from_invariants,
     margins,
 )
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours, SymmetricDifference
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_order import demands_more
-from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi, Renyi
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.order.output_order import demands_more
 
 FAR, ADDED = HammingUnordered(unit="record"), SymmetricDifference(unit="record")
 NEAR = Neighbours(relation="replace", unit="record")

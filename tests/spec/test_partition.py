@@ -12,22 +12,26 @@ from support.declarations import declared
 
 from stirred.errors import InputError
 from stirred.spec import (
+    Attribute,
     Budget,
     Condition,
     Count,
     Domain,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
     Recode,
     Schema,
     Specification,
     Stage,
     Sum,
+    SymmetricDifference,
+    Trivial,
     from_invariants,
     parallel,
 )
-from stirred.spec.input_premetric import HammingUnordered, Neighbours, SymmetricDifference
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Attribute
+from stirred.spec.blocks.multiverse import Explicit
 
 REPLACE, ADD_REMOVE = HammingUnordered(unit="record"), SymmetricDifference(unit="record")
 

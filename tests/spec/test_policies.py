@@ -18,33 +18,40 @@ from stirred.errors import InputError, NotComputable, NotImplied, UnknownName
 from stirred.ledger import Ledger
 from stirred.ledger.accountant import carried, tally
 from stirred.spec import (
+    Approximate,
     Attribute,
     Budget,
     Count,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
     Flavor,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    Order,
+    Restated,
     Schema,
     Specification,
+    Stated,
+    Swapping,
     catalogue,
+    change_unit,
     compare,
     compose,
     convert,
     from_invariants,
+    jointly,
     parallel,
     satisfies,
+    swapping_invariants,
+    swapping_loss,
 )
-from stirred.spec.comparison import Order
+from stirred.spec.blocks.policy import Fixed, Together
+from stirred.spec.blocks.psa import swapping_budget
 from stirred.spec.disclosure import component_budgets
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import HammingUnordered, Neighbours
-from stirred.spec.joint import jointly
-from stirred.spec.output_premetric import Approximate, Multiplicative
-from stirred.spec.policy import Fixed, Restated, Stated, Swapping, Together
-from stirred.spec.policy_order import pointwise
-from stirred.spec.psa import swapping_budget, swapping_invariants, swapping_loss
-from stirred.spec.unit import change_unit
+from stirred.spec.order.policy_order import pointwise
 from stirred.swap import PermutationSwap
 
 

@@ -6,14 +6,24 @@ from typing import Any
 
 import pytest
 
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY, Exact
-from stirred.spec.input_premetric import Hamming, HammingUnordered, Neighbours, Sharpened
-from stirred.spec.mechanism import FiniteMechanism, protection_loss, randomised_response
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Flavor
+from stirred.spec import (
+    INFINITY,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    Hamming,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Schema,
+    Sharpened,
+    Trivial,
+    protection_loss,
+)
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.finite.mechanism import randomised_response
 
 BITS = Schema.of(bit=(0, 1))
 ANSWERS = ((0,), (1,))

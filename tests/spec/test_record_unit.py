@@ -10,20 +10,23 @@ from stirred.spec import (
     Distribution,
     Domain,
     FiniteMechanism,
+    HammingUnordered,
+    Maximum,
+    Multiplicative,
     Order,
     Schema,
     Specification,
     Threshold,
+    Trivial,
     compare,
     from_invariants,
     meet,
     post_process,
     protection_loss,
 )
-from stirred.spec.bounds import bounds
-from stirred.spec.input_premetric import Given, HammingUnordered, Maximum
-from stirred.spec.multiverse import Trivial, refines
-from stirred.spec.output_premetric import Multiplicative
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import refines
+from stirred.spec.order.bounds import bounds
 
 DOMAIN = Domain.datasets(Schema.of(block=("a", "b"), sex=("f", "m")), sizes=(2,))
 PERSONS, HOUSEHOLDS = (Count(unit=unit, by=("block",)) for unit in ("person", "household"))

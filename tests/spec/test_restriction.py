@@ -16,30 +16,29 @@ from stirred.spec import (
     Count,
     Distribution,
     Domain,
-    Exact,
-    FiniteMechanism,
-    Recode,
-    Schema,
-    Specification,
-    catalogue,
-    from_invariants,
-    restricted,
-    satisfies,
-)
-from stirred.spec.extended import least_budget
-from stirred.spec.input_premetric import (
     EditDistance,
     Encoded,
+    Exact,
+    FiniteMechanism,
     Hamming,
     HammingUnordered,
     Maximum,
+    Multiplicative,
     Neighbours,
+    Recode,
+    Schema,
     Sharpened,
+    Specification,
+    Stated,
     SymmetricDifference,
+    Trivial,
+    catalogue,
+    from_invariants,
+    least_budget,
+    restricted,
+    satisfies,
 )
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.policy import Stated
+from stirred.spec.blocks.multiverse import Explicit
 
 SCHEMA = Schema.of(block=("A", "B"), sex=("f", "m"))
 WHOLE = Domain.datasets(SCHEMA, sizes=(1, 2))

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from stirred.spec import Budget, Distribution, Domain, Exact, FiniteMechanism, Specification, protection_loss
-from stirred.spec.closed_form import RandomisedResponse
-from stirred.spec.input_premetric import Hamming
-from stirred.spec.mechanism import randomised_response
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.schema import Schema
+from stirred.spec import (
+    Budget,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Hamming,
+    Multiplicative,
+    Schema,
+    Specification,
+    Trivial,
+    protection_loss,
+)
+from stirred.spec.calculus.closed_form import RandomisedResponse
+from stirred.spec.finite.mechanism import randomised_response
 
 TRUTH = Fraction(3, 5)
 

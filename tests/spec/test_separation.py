@@ -18,37 +18,34 @@ from stirred.spec import (
     Condition,
     Count,
     Domain,
-    Exact,
-    Recode,
-    Schema,
-    Specification,
-    Stage,
-    Sum,
-    Threshold,
-    catalogue,
-    convert,
-    from_invariants,
-)
-from stirred.spec.input_premetric import (
-    Described,
     EditDistance,
     Encoded,
-    Given,
-    GraphEdit,
+    Exact,
     Hamming,
     HammingUnordered,
     InputPremetric,
     Maximum,
+    Multiplicative,
     Neighbours,
-    PulledBack,
+    NormalisedRenyi,
+    Recode,
+    Schema,
     Sharpened,
+    Specification,
+    Stage,
+    Sum,
     SymmetricDifference,
+    Threshold,
+    Trivial,
+    catalogue,
+    convert,
+    from_invariants,
+    least_distance,
+    swapping_invariants,
 )
-from stirred.spec.invariant import Named
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.psa import swapping_invariants
-from stirred.spec.separation import least_distance
+from stirred.spec.blocks.input_premetric import Described, Given, GraphEdit, PulledBack
+from stirred.spec.blocks.invariant import Named
+from stirred.spec.blocks.multiverse import Explicit
 
 ONE, TWO, FOUR = (Exact.of(value) for value in (1, 2, 4))
 HOUSEHOLDS = HammingUnordered(unit="household")

@@ -12,41 +12,46 @@ import pytest
 
 from stirred.errors import DomainMismatch, StirredError
 from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
     Budget,
     Count,
     Distribution,
     Domain,
+    Exact,
     FiniteMechanism,
     Flavor,
+    GaussianTradeOff,
+    HammingUnordered,
+    Multiplicative,
+    Neighbours,
+    NormalisedRenyi,
+    Renyi,
     Schema,
     Specification,
     Stage,
+    Trivial,
     from_invariants,
     protection_loss,
     satisfies,
 )
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given, HammingUnordered, Neighbours
-from stirred.spec.mechanism import randomised_response
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import (
-    Approximate,
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
+from stirred.spec.blocks.output_premetric import (
     ApproximateCurve,
     ChiSquared,
     Coarsened,
     DensityRatio,
-    GaussianTradeOff,
     Hellinger,
     KullbackLeibler,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     TotalVariation,
     TradeOffCurve,
     TradeOffFunctional,
     Wasserstein,
 )
-from stirred.spec.tradeoff import TradeOff
+from stirred.spec.finite.mechanism import randomised_response
+from stirred.spec.finite.tradeoff import TradeOff
 
 PREMETRICS: list[tuple[Any, str]] = [
     (Multiplicative(), "epsilon"),

@@ -13,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from stirred.topdown import Cells, preset
 from stirred.topdown.algebra import Algebra
-from stirred.topdown.cells import Cells
-from stirred.topdown.presets import preset
 from stirred.topdown.quadratic import Form, Programme
 
 

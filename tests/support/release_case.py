@@ -14,11 +14,9 @@ from typing import Any
 import polars as pl
 import yaml
 
-from stirred.ledger import Ledger
-from stirred.ledger.key import KeyFile
-from stirred.ledger.sqlite import SqliteStorage
+from stirred.ledger import KeyFile, Ledger, SqliteStorage
 from stirred.noise import Source, TestSource
-from stirred.release.opening import open_account
+from stirred.release import open_account
 
 OWNER, CURATOR = "Owner", "Curator"
 MECHANISMS = ("swap", "topdown")

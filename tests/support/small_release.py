@@ -10,7 +10,7 @@ from support.tiny_plan import PLAN as TINY
 from support.tiny_plan import write_plan
 
 from stirred.ledger import Ledger
-from stirred.release.opening import open_account
+from stirred.release import open_account
 
 OWNER, CURATOR = "Ada", "Ben"
 SENTINEL = "q7-sentinel"

@@ -9,15 +9,23 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from stirred.spec.budget import Budget
-from stirred.spec.distribution import Distribution
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import Given
-from stirred.spec.mechanism import FiniteMechanism
-from stirred.spec.multiverse import Explicit, Trivial
-from stirred.spec.output_premetric import Approximate, Multiplicative, NormalisedRenyi
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
+    Budget,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    Multiplicative,
+    NormalisedRenyi,
+    Specification,
+    Trivial,
+)
+from stirred.spec.blocks.input_premetric import Given
+from stirred.spec.blocks.multiverse import Explicit
 
 LABELINGS = (
     (0, 1, 2, 3, 4),

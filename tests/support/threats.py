@@ -6,16 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from stirred.data.spine import Spine
-from stirred.noise import (
-    TestSource,
-)
-from stirred.spec import Count
-from stirred.spec.schema import Schema
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Edit, Invariant
-from stirred.topdown.mechanism import TopDown, Universe
+from stirred.data import Spine
+from stirred.noise import TestSource
+from stirred.spec import Count, Schema
+from stirred.topdown import Allocation, Cells, Edit, Invariant, TopDown, Universe
 
 PEOPLE = Schema.of(sex=("f", "m"), age=("child", "adult"))
 

@@ -11,13 +11,10 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from stirred.data.histogram import Histogram, levels_of
-from stirred.data.spine import Spine
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Declared, Edit, Facilities, Invariant, StructuralZero
+from stirred.data import Histogram, Spine, levels_of
+from stirred.spec import Attribute, Condition, Count, Recode, Schema
+from stirred.topdown import Allocation, Cells, Edit, Facilities, Invariant, StructuralZero
+from stirred.topdown.constraint import Declared
 
 LEVEL_NAMES = ("us", "state", "county", "block")
 CAP = 3

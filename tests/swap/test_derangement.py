@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from stirred.noise import TestSource
-from stirred.swap.derangement import Rates, check_mapping, derange, draw_donors, select_records
-from stirred.swap.loss import derangements, swap_probability
+from stirred.swap import select_records, swap_probability
+from stirred.swap.derangement import Rates, check_mapping, derange, draw_donors
+from stirred.swap.loss import derangements
 from stirred.swap.order import random_order
 
 ALPHA = 1e-6

@@ -11,36 +11,32 @@ from itertools import combinations_with_replacement, permutations, product
 import pytest
 
 from stirred.errors import InputError
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.psa import swapping_loss
+from stirred.spec import INFINITY, ZERO, Exact, swapping_loss
+from stirred.swap import (
+    least_loss,
+    least_loss_rate,
+    lower_bound,
+    margin_patterns,
+    non_vacuous_derangements,
+    outcomes,
+    pattern_records,
+    permutation_law,
+    rates_for,
+    swap_probability,
+    tighter_loss,
+    uniform_derangements,
+    universe,
+)
 from stirred.swap.enumeration import (
     by_hold,
     by_swap,
     exact_loss,
     hamming,
-    margin_patterns,
     mechanism_loss,
     nearby_first,
-    non_vacuous_derangements,
-    outcomes,
-    pattern_records,
-    permutation_law,
     stratum_outcomes,
-    uniform_derangements,
-    universe,
 )
-from stirred.swap.loss import (
-    derangement_ratio,
-    derangements,
-    gap,
-    least_loss,
-    least_loss_rate,
-    lower_bound,
-    rates_for,
-    swap_probability,
-    tighter_loss,
-    variable_rate_loss,
-)
+from stirred.swap.loss import derangement_ratio, derangements, gap, variable_rate_loss
 
 RATES = [Fraction(1, 100), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(99, 100)]
 EXTREME = [Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(99, 100), Fraction(999, 1000)]

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from stirred.spec.psa import swapping_loss
-from stirred.swap.enumeration import exact_loss, hamming, margin_patterns, pattern_records, universe
-from stirred.swap.loss import derangements, tighter_loss
+from stirred.spec import swapping_loss
+from stirred.swap import margin_patterns, pattern_records, tighter_loss, universe
+from stirred.swap.enumeration import exact_loss, hamming
+from stirred.swap.loss import derangements
 
 Margins = tuple[int, ...]
 

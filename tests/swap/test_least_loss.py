@@ -6,15 +6,9 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import Refusal
+from stirred.swap import least_loss, least_tighter_loss, least_tighter_loss_rate, rates_for, tighter_loss
 from stirred.swap.enumeration import exact_loss
-from stirred.swap.loss import (
-    derangements,
-    least_loss,
-    least_tighter_loss,
-    least_tighter_loss_rate,
-    rates_for,
-    tighter_loss,
-)
+from stirred.swap.loss import derangements
 
 ORACLE = [
     (3, 0.2310, 0.5575),

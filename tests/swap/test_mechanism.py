@@ -16,11 +16,10 @@ from scipy import stats
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
-from stirred.spec import Exact, Schema, Specification, evaluate
+from stirred.spec import Exact, Schema, Specification, evaluate, swapping_loss
 from stirred.spec.protocol import Mechanism
-from stirred.spec.psa import swapping_loss
-from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files
-from stirred.swap.loss import tighter_loss, variable_rate_loss
+from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files, tighter_loss
+from stirred.swap.loss import variable_rate_loss
 
 ALPHA = 1e-6
 

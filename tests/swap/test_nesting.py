@@ -11,8 +11,8 @@ import pytest
 from stirred.errors import InputError
 from stirred.noise import TestSource
 from stirred.spec import Domain, Schema
-from stirred.swap import PermutationSwap, Records, swap_files
-from stirred.swap.nesting import ENOUGH, places_of, require_declared, require_whole
+from stirred.swap import PermutationSwap, Records, require_whole, swap_files
+from stirred.swap.nesting import ENOUGH, places_of, require_declared
 
 MAP = (("block", "tract"), ("tract", "county"), ("school", "county"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from stirred.noise import TestSource
 from stirred.swap import PermutationSwap, Records
-from stirred.swap.utility import utility
+from stirred.swap.accuracy import utility
 
 FOLDER = os.environ.get("STIRRED_TRIAL_DATA")
 pytestmark = pytest.mark.skipif(FOLDER is None, reason="STIRRED_TRIAL_DATA is not set")

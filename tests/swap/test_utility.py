@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stirred.data import code_columns, compare_tables, cramers_v
-from stirred.data.error import compare_counts
+import stirred.swap.accuracy as module
+from stirred.casebook.massachusetts_1940 import households
+from stirred.data import code_columns, compare_counts, compare_tables, cramers_v
 from stirred.errors import InputError, UnknownName
 from stirred.noise import TestSource
-from stirred.swap import utility as module
-from stirred.swap.massachusetts_1940 import households
-from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.records import as_records
-from stirred.swap.utility import STREAM, table_after, utility
+from stirred.swap import PermutationSwap, as_records, table_after
+from stirred.swap.accuracy import STREAM, utility
 
 TABLES = {
     "owners": ("county", "owner"),

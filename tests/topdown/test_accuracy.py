@@ -15,11 +15,9 @@ from support.strategies import reproducibly
 
 from stirred.data import Histogram, Spine, levels_of
 from stirred.errors import InputError
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Allocation, Cells, Estimates
 from stirred.topdown.accuracy import BINS, CLOSE, QUANTILES, Accuracy, accuracy, compare_estimators, error_row
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.estimates import Estimates
 
 SCHEMA = Schema(
     attributes=(Attribute(name="sex", levels=("f", "m")), Attribute(name="age", levels=(0, 1, 2))),

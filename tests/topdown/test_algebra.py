@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import reproducibly
 
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Cells, Query
 from stirred.topdown.algebra import Algebra
-from stirred.topdown.cells import Cells, Coarsening, Query
+from stirred.topdown.cells import Coarsening
 
 
 @st.composite

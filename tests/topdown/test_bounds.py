@@ -13,13 +13,12 @@ from hypothesis import given
 from support.strategies import reproducibly
 from support.topdown_strategies import Case, cases, cross, histograms, matches
 
-from stirred.data.spine import Spine
+from stirred.data import Spine
 from stirred.errors import InputError
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.schema import Schema
+from stirred.spec import Condition, Count, Schema
+from stirred.topdown import Cells, Edit, EqualTo, Facilities, Invariant, StructuralZero
 from stirred.topdown.bounds import UNBOUNDED, Bounds
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Declared, Edit, EqualTo, Facilities, Invariant, StructuralZero
+from stirred.topdown.constraint import Declared
 from stirred.topdown.invariants import earlier_key, invariant_values
 
 Table = tuple[int, ...]

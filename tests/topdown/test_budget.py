@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import InputError, InvalidBudget, UnknownName
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Allocation, Cells
 
 SCHEMA = Schema(
     attributes=(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from support.strategies import reproducibly
 
 from stirred.errors import InputError, UnknownName
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown.cells import LARGEST, Cells
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Cells
+from stirred.topdown.cells import LARGEST
 
 
 @st.composite

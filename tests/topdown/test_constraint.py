@@ -7,9 +7,10 @@ import json
 import pytest
 
 from stirred.errors import StirredError
-from stirred.spec.invariant import Condition, Count
-from stirred.topdown.constraint import Edit, EqualTo, Facilities, Invariant, StructuralZero, as_constraints
-from stirred.topdown.presets import names, preset
+from stirred.spec import Condition, Count
+from stirred.topdown import Edit, EqualTo, Facilities, Invariant, StructuralZero, preset
+from stirred.topdown.constraint import as_constraints
+from stirred.topdown.presets import names
 
 DECLARED = (
     Invariant(count=Count(unit="person", by=("state",))),

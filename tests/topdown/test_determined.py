@@ -11,10 +11,9 @@ import pytest
 
 from stirred.data import Spine
 from stirred.spec import Schema
-from stirred.topdown import Allocation, Cells, TopDown, Universe
+from stirred.topdown import Allocation, Cells, TopDown, Universe, exposures_of
 from stirred.topdown.bounds import UNBOUNDED
 from stirred.topdown.determined import Determined, Family, determined
-from stirred.topdown.exposure import exposures_of
 
 MAPS = (["1a"], ["1a", "1b"], ["1a", "2b"], ["1a", "1b", "2c"])
 LARGEST = 100_000

@@ -9,10 +9,8 @@ import pytest
 
 from stirred.data import Spine
 from stirred.noise import gaussian_mass
-from stirred.spec.distribution import Distribution
-from stirred.spec.divergence import normalised_renyi
-from stirred.spec.exact import Exact
-from stirred.spec.schema import Schema
+from stirred.spec import Distribution, Exact, Schema
+from stirred.spec.finite.divergence import normalised_renyi
 from stirred.topdown import Allocation, Cells, TopDown, Universe
 from stirred.topdown.divergence import squared_divergence
 

@@ -16,9 +16,9 @@ from support.strategies import reproducibly
 
 from stirred.data import Histogram, Spine, count_cells, levels_of
 from stirred.errors import InputError, UnknownName
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown.cells import Cells
-from stirred.topdown.estimates import Estimates, counts_frame
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Cells, Estimates
+from stirred.topdown.estimates import counts_frame
 
 SCHEMA = Schema(
     attributes=(

@@ -15,18 +15,16 @@ from hypothesis import strategies as st
 from support.oracle import violation
 from support.strategies import reproducibly
 
-from stirred.data.histogram import Histogram, levels_of
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine, levels_of
 from stirred.noise import TestSource
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Allocation, Cells, Chunk, Design, Measurements, Settings
 from stirred.topdown import family as family_module
 from stirred.topdown.bounds import Bounds
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
 from stirred.topdown.constraint import as_constraints
-from stirred.topdown.estimation import Settings, estimate, level_passes
+from stirred.topdown.estimation import estimate, level_passes
 from stirred.topdown.invariants import invariant_values
-from stirred.topdown.measurement import Chunk, Design, Measurements, measure
+from stirred.topdown.measurement import measure
 from stirred.topdown.quadratic import Programme, Solution
 
 Estimator = Any

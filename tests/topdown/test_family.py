@@ -11,12 +11,11 @@ import pytest
 from support.oracle import Fit
 
 from stirred.errors import Refusal
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Cells, quadratic
 from stirred.topdown import family as module
-from stirred.topdown import quadratic
 from stirred.topdown.algebra import Algebra
 from stirred.topdown.bounds import UNBOUNDED, Partition, SetBound
-from stirred.topdown.cells import Cells
 from stirred.topdown.family import Family, Target, estimate_family
 from stirred.topdown.quadratic import Form, Programme, Solution
 

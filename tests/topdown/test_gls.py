@@ -18,18 +18,14 @@ from hypothesis import strategies as st
 from scipy import stats
 from support.strategies import reproducibly
 
-from stirred.data.histogram import Histogram, levels_of
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine, levels_of
 from stirred.errors import InputError, NotComputable, UnknownName
 from stirred.noise import TestSource
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Allocation, Cells, Chunk, Design, Gls, Measurements, measurement
 from stirred.topdown import gls as module
-from stirred.topdown import measurement
 from stirred.topdown.algebra import Algebra
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.gls import Gls
-from stirred.topdown.measurement import Chunk, Design, Measurements, measure
+from stirred.topdown.measurement import measure
 
 ALARM = 1e-6
 

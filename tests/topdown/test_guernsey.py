@@ -11,7 +11,7 @@ from support import trial_data
 
 from stirred.data import Spine
 from stirred.noise import TestSource
-from stirred.spec.schema import Schema
+from stirred.spec import Schema
 from stirred.topdown import Gls, Settings, TopDown, Universe, preset
 
 SEEDS = range(20)

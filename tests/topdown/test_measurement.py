@@ -21,11 +21,9 @@ from support.strategies import reproducibly
 from stirred.data import Histogram, Spine, levels_of
 from stirred.errors import InputError
 from stirred.noise import RandomSource, TestSource, gaussian_cdf
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown import measurement
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.measurement import Design, Measurements, measure
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Allocation, Cells, Design, Measurements, measurement
+from stirred.topdown.measurement import measure
 
 ALPHA = 1e-6
 SCHEMA = Schema(

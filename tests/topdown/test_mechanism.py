@@ -13,22 +13,36 @@ from hypothesis import strategies as st
 from support.strategies import reproducibly
 from support.topdown_strategies import Case, allocations, cases, cross, matches
 
-from stirred.data.spine import Spine
+from stirred.data import Spine
 from stirred.errors import DomainMismatch, InputError, InvalidBudget, NotComputable, Refusal, UnknownName
-from stirred.noise import TestSource
-from stirred.noise.source import Source
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.multiverse import Invariants, Trivial
-from stirred.spec.output_premetric import NormalisedRenyi
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Edit, EqualTo, Facilities, Invariant, StructuralZero
-from stirred.topdown.estimates import Estimates
-from stirred.topdown.estimation import Settings
-from stirred.topdown.mechanism import Earlier, TopDown, Universe
-from stirred.topdown.presets import preset
+from stirred.noise import Source, TestSource
+from stirred.spec import (
+    Attribute,
+    Condition,
+    Count,
+    HammingUnordered,
+    Invariants,
+    NormalisedRenyi,
+    Recode,
+    Schema,
+    SymmetricDifference,
+    Trivial,
+)
+from stirred.topdown import (
+    Allocation,
+    Cells,
+    Earlier,
+    Edit,
+    EqualTo,
+    Estimates,
+    Facilities,
+    Invariant,
+    Settings,
+    StructuralZero,
+    TopDown,
+    Universe,
+    preset,
+)
 
 
 class Dry(Source):

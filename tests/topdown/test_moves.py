@@ -11,8 +11,7 @@ import pytest
 from stirred.data import Spine
 from stirred.errors import InputError
 from stirred.spec import Count, Schema
-from stirred.topdown import Allocation, Cells, Invariant, TopDown, Universe
-from stirred.topdown.plan import Plan
+from stirred.topdown import Allocation, Cells, Invariant, Plan, TopDown, Universe
 
 LEVELS = ("county", "tract", "block_group", "block")
 PERSON = Schema.of(age=("minor", "adult"), race=("a", "b"))

@@ -12,7 +12,7 @@ from support.tiny_plan import PLAN, write_plan
 
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.noise import Source, TestSource
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 from stirred.topdown import Measurements, Plan, run_plan
 from stirred.topdown.plan import read_yaml
 

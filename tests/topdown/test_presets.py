@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import pytest
 
+from stirred.casebook.census_2020 import PL_HOUSEHOLD, PL_PERSON
 from stirred.errors import UnknownName
-from stirred.spec.census import PL_HOUSEHOLD, PL_PERSON
-from stirred.spec.conversion import optimal_epsilon
-from stirred.topdown.cells import Cells
+from stirred.spec.calculus.conversion import optimal_epsilon
+from stirred.topdown import Cells, preset
 from stirred.topdown.constraint import as_constraints
-from stirred.topdown.presets import names, preset
+from stirred.topdown.presets import names
 
 LEVELS = ("us", "state", "county", "tract", "block_group", "block")
 RHO_SQUARED = {

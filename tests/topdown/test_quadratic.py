@@ -9,10 +9,9 @@ import pytest
 from support.oracle import Problem, certified_gap, dense_parent, gap, oracle, problem_of, violation
 
 from stirred.errors import Refusal
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.topdown import admm, quadratic
+from stirred.spec import Attribute, Recode, Schema
+from stirred.topdown import Cells, admm, quadratic
 from stirred.topdown.algebra import Algebra
-from stirred.topdown.cells import Cells
 from stirred.topdown.quadratic import solve
 
 Method = Literal["dense", "structured", "pdlp"]

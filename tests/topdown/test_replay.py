@@ -13,19 +13,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.data.spine import Spine
+from stirred.data import Spine
 from stirred.errors import InputError
 from stirred.noise import TestSource
-from stirred.spec.invariant import Count
-from stirred.spec.protocol import Release
-from stirred.spec.schema import Schema
-from stirred.topdown import estimation
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Edit, Facilities, Invariant, StructuralZero
-from stirred.topdown.estimation import Settings
-from stirred.topdown.measurement import Measurements
-from stirred.topdown.mechanism import TopDown, Universe
+from stirred.spec import Count, Release, Schema
+from stirred.topdown import (
+    Allocation,
+    Cells,
+    Edit,
+    Facilities,
+    Invariant,
+    Measurements,
+    Settings,
+    StructuralZero,
+    TopDown,
+    Universe,
+    estimation,
+)
 
 LEVELS = ("state", "county", "block")
 PERSON = Schema.of(quarters=(1, 2), age=("minor", "adult"))

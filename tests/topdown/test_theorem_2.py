@@ -18,24 +18,27 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.data.spine import Spine
-from stirred.spec.budget import Budget
-from stirred.spec.distribution import Distribution
-from stirred.spec.domain import Domain
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.mechanism import FiniteMechanism, protection_loss, satisfies
-from stirred.spec.multiverse import Invariants, Trivial
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Flavor
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Invariant
-from stirred.topdown.estimation import Settings
-from stirred.topdown.measurement import Chunk, Measurements
-from stirred.topdown.mechanism import TopDown, Universe
+from stirred.data import Spine
+from stirred.spec import (
+    Budget,
+    Condition,
+    Count,
+    Distribution,
+    Domain,
+    Exact,
+    FiniteMechanism,
+    Flavor,
+    HammingUnordered,
+    Invariants,
+    Multiplicative,
+    NormalisedRenyi,
+    Schema,
+    SymmetricDifference,
+    Trivial,
+    protection_loss,
+    satisfies,
+)
+from stirred.topdown import Allocation, Cells, Chunk, Invariant, Measurements, Settings, TopDown, Universe
 
 STATES = ("a", "b")
 PERSON = Schema.of(sick=(0, 1))

@@ -18,21 +18,26 @@ from ledger.common import pure, zcdp
 from support.threats import PEOPLE, TWIN, X, county
 
 from stirred.audit import Verdict, replay_audit
-from stirred.data.histogram import Histogram, levels_of
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine, levels_of
 from stirred.errors import Refusal, StirredError
-from stirred.noise import (
-    TestSource,
-)
+from stirred.noise import TestSource
 from stirred.release.topdown_audit import located
-from stirred.spec import Count, Exact, Specification, convert
-from stirred.spec.closed_form import DiscreteLaplace
-from stirred.spec.invariant import Condition, Sum, Threshold, implied_by
-from stirred.spec.schema import Attribute, Recode, Schema
-from stirred.spec.unit import change_unit
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.measurement import Design
+from stirred.spec import (
+    Attribute,
+    Condition,
+    Count,
+    Exact,
+    Recode,
+    Schema,
+    Specification,
+    Sum,
+    Threshold,
+    change_unit,
+    convert,
+)
+from stirred.spec.blocks.invariant import implied_by
+from stirred.spec.calculus.closed_form import DiscreteLaplace
+from stirred.topdown import Allocation, Cells, Design
 
 WINDOW = np.arange(-90, 91)
 

@@ -20,7 +20,7 @@ from support.release_case import FrozenSource
 from support.small_release import opened_ledger, village
 
 from stirred.ledger import Equal, Ledger, OverBudget, TamperedLedger, Weighted
-from stirred.release.run import run_release
+from stirred.release import run_release
 from stirred.spec import Exact
 
 

@@ -20,25 +20,14 @@ from support.release_case import MECHANISMS, new_ledger, write_case
 from support.threats import LEVELS, PEOPLE, TWIN, Counted, X, county
 
 from stirred.errors import InputError, StirredError
-from stirred.noise import (
-    TestSource,
-    discrete_gaussian,
-    discrete_laplace,
-)
-from stirred.release.job import job_of
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
-from stirred.spec import Budget, Count, Exact
-from stirred.spec.closed_form import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from stirred.spec.invariant import implied_by
-from stirred.spec.schema import Schema
-from stirred.spec.unit import change_unit
-from stirred.swap import PermutationSwap
-from stirred.swap.enumeration import hamming, stratum_outcomes, universe
-from stirred.swap.rate import VariableRate
-from stirred.swap.records import Records
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
+from stirred.noise import TestSource, discrete_gaussian, discrete_laplace
+from stirred.release import Plan, job_of, run_release
+from stirred.spec import Budget, Count, Exact, Schema, change_unit
+from stirred.spec.blocks.invariant import implied_by
+from stirred.spec.calculus.closed_form import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from stirred.swap import PermutationSwap, Records, VariableRate, universe
+from stirred.swap.enumeration import hamming, stratum_outcomes
+from stirred.topdown import Allocation, Cells
 
 SENTINEL = "Wq-secret-zq"
 

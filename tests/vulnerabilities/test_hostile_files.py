@@ -22,18 +22,14 @@ from stirred.data import read_table
 from stirred.documents import LARGEST, parse_json, parse_yaml, read_text
 from stirred.errors import InputError, StirredError
 from stirred.interchange import csv_text, harmless, write_csv
-from stirred.release.plan import Plan
-from stirred.release.registry import Record
-from stirred.release.run import run_release
-from stirred.release.table import ReleaseRow, ReleaseTable
-from stirred.spec import Exact, Specification, catalogue
-from stirred.spec.catalogue import read_entries
-from stirred.spec.exact import as_fraction
-from stirred.swap import PermutationSwap, swap_files
-from stirred.swap.loss import tighter_loss
-from stirred.swap.records import Records
-from stirred.topdown.files import run_plan
-from stirred.topdown.plan import Plan as TopDownPlan
+from stirred.release import Plan, run_release
+from stirred.report import ReleaseRow, ReleaseTable
+from stirred.report.registry import Record
+from stirred.spec import Exact, Specification, as_fraction, catalogue
+from stirred.spec.literature.entry import read_entries
+from stirred.swap import PermutationSwap, Records, swap_files, tighter_loss
+from stirred.topdown import Plan as TopDownPlan
+from stirred.topdown import run_plan
 
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(40))
 YAMLS = {
@@ -95,7 +91,7 @@ def test_an_unclear_json_document_is_refused_by_every_reader(kind: str, tmp_path
         lambda: parse_json(text, "file"),
         lambda: Specification.from_json(text),
         lambda: read_entries(text),
-        lambda: catalogue.catalogue().extended(path),
+        lambda: catalogue.extended(path),
         lambda: Plan.load(path),
         lambda: TopDownPlan.load(path),
     ]
@@ -371,14 +367,14 @@ def test_a_released_table_holds_no_formulas(tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_step_of_a_release_table_is_made_harmless() -> None:
-    specification = catalogue.catalogue()["tda-dhc"].specification()
+    specification = catalogue["tda-dhc"].specification()
     row = ReleaseRow("=1+1", "-scope", "m", "i", specification)
     rows = rows_of(ReleaseTable.of([row]).to_csv())
     assert [line[0] for line in rows[1:]] == ["release", "'=1+1"]
 
 
 def test_a_specification_is_written_as_before() -> None:
-    text = catalogue.catalogue()["tda-dhc"].specification().to_json()
+    text = catalogue["tda-dhc"].specification().to_json()
     assert Specification.from_json(text).to_json() == text
     floats = json.loads(text)
     floats["budget"]["amounts"] = [0.1]

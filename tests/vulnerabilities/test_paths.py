@@ -31,10 +31,9 @@ from stirred.places import (
     slugs,
     whole_folder,
 )
-from stirred.release.plan import Plan
-from stirred.release.run import run_release
+from stirred.release import Plan, run_release
 from stirred.swap import PermutationSwap, swap_files
-from stirred.topdown.files import run_plan
+from stirred.topdown import run_plan
 
 HOSTILE = [
     "../evil", "../../evil", "/etc/evil", "..", ".", "", ".hidden", "a/b", "a\\b", "a\0b", "a\nb", "-rf",

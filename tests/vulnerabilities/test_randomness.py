@@ -28,8 +28,7 @@ from support.threats import BASE, LEVELS, TWIN, Counted, X, county, persons
 
 import stirred
 from stirred.audit import Verdict, exact_audit
-from stirred.data.histogram import Histogram, count_cells, levels_of
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine, count_cells, levels_of
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import (
@@ -42,17 +41,22 @@ from stirred.noise import (
     laplace_cdf,
     laplace_mass,
 )
-from stirred.release.run import run_release
-from stirred.spec import Budget, Domain, Specification
-from stirred.spec.input_premetric import Hamming
-from stirred.spec.invariant import Sum, evaluate
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.schema import Schema
+from stirred.release import run_release
+from stirred.spec import (
+    Budget,
+    Domain,
+    Hamming,
+    Multiplicative,
+    NormalisedRenyi,
+    Schema,
+    Specification,
+    Sum,
+    Trivial,
+    evaluate,
+)
 from stirred.swap import PermutationSwap
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells
-from stirred.topdown.measurement import Design, measure
+from stirred.topdown import Allocation, Cells, Design
+from stirred.topdown.measurement import measure
 
 ALPHA = 1e-6
 

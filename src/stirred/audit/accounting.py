@@ -21,8 +21,7 @@ from fractions import Fraction
 
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.errors import InputError
-from stirred.spec.accounting import EpsilonDelta
-from stirred.spec.exact import Exact
+from stirred.spec import EpsilonDelta, Exact
 
 ROUNDING = Fraction(1, 10**12)
 LARGEST_EXPONENT = 700

@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING, Any
 from stirred.audit.finding import Finding, Verdict
 from stirred.errors import InputError, Refusal
 from stirred.interchange import as_polars
-from stirred.spec.comparison import Order, compare
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import evaluate
-from stirred.spec.multiverse import declared_invariants
-from stirred.spec.policy import Stated, Swapping
-from stirred.spec.record_unit import require_one_unit
-from stirred.spec.schema import Record
-from stirred.spec.specification import Specification
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Domain,
+    Exact,
+    HammingUnordered,
+    Order,
+    Record,
+    Specification,
+    Stated,
+    Swapping,
+    SymmetricDifference,
+    compare,
+    declared_invariants,
+    evaluate,
+    require_one_unit,
+)
 
 if TYPE_CHECKING:
     import polars as pl

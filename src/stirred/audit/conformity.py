@@ -30,7 +30,7 @@ from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, label_of, outputs_of, sampler_of
 from stirred.errors import InputError
 from stirred.noise import Source
-from stirred.spec.exact import ZERO, Exact, as_fraction
+from stirred.spec import ZERO, Exact, as_fraction
 
 POOLED_BELOW = 5
 PLACES = 9

@@ -32,14 +32,19 @@ from stirred.audit.claim import (
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.errors import InputError
 from stirred.interchange import as_polars
-from stirred.spec.budget import shown
-from stirred.spec.distribution import Distribution
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import least_budget
-from stirred.spec.mechanism import curve_test, exceeds
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.specification import Specification
-from stirred.spec.steepest import steepest
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Distribution,
+    Exact,
+    Multiplicative,
+    Specification,
+    curve_test,
+    exceeds,
+    least_budget,
+    shown,
+    steepest,
+)
 
 ONE = Exact.of(1)
 CAPABILITIES = {

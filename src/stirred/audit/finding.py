@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from stirred.spec.exact import Exact
+from stirred.spec import Exact
 
 LONGEST = 200
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from stirred.audit.movable import require_linear
 from stirred.errors import NotComputable
-from stirred.spec.invariant import Count
-from stirred.spec.schema import Record, Schema
+from stirred.spec import Count, Record, Schema
 
 LARGEST_LISTING = 100_000
 
@@ -60,7 +59,7 @@ def markov_moves(schema: Schema, invariants: Iterable[Any], degree: int = 2) -> 
 
     Examples
     --------
-    >>> from stirred.spec.invariant import margins
+    >>> from stirred.spec import margins
     >>> len(markov_moves(Schema.of(h=(0, 1, 2), s=(0, 1, 2)), margins("record", "h", "s")))
     9
     """

@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError, NotComputable
 from stirred.interchange import as_polars
-from stirred.spec.invariant import Condition, Count, Sum, Threshold, evaluate
-from stirred.spec.multiverse import declared_invariants
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
+from stirred.spec import (
+    Condition,
+    Count,
+    Schema,
+    Specification,
+    Sum,
+    Threshold,
+    declared_invariants,
+    evaluate,
+)
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]

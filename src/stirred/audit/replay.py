@@ -27,9 +27,7 @@ from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.tape import Call, Tape
 from stirred.errors import InputError
 from stirred.noise import Source
-from stirred.spec.budget import shown
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.specification import Specification
+from stirred.spec import INFINITY, ZERO, Exact, Specification, shown
 
 Run = Callable[[Any, Tape], Mapping[str, Any]]
 

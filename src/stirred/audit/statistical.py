@@ -33,12 +33,17 @@ from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, Sample, alike, outputs_of, sampler_of
 from stirred.errors import InputError
 from stirred.noise import Source
-from stirred.spec.budget import shown
-from stirred.spec.distribution import Distribution
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.extended import quotient
-from stirred.spec.output_premetric import Approximate, Multiplicative
-from stirred.spec.specification import Specification
+from stirred.spec import (
+    INFINITY,
+    ZERO,
+    Approximate,
+    Distribution,
+    Exact,
+    Multiplicative,
+    Specification,
+    quotient,
+    shown,
+)
 
 FACTOR = 1.2
 PLACES = 9

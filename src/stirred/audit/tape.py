@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stirred.noise import Source
-from stirred.spec.exact import Exact
+from stirred.spec import Exact
 
 Norm = Literal["l1", "l2", "linf"]
 

@@ -12,21 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, NotComputable
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import (
+from stirred.spec import (
+    Attribute,
+    Count,
     EditDistance,
     Encoded,
+    Exact,
     Hamming,
     HammingUnordered,
+    Level,
     Maximum,
     Neighbours,
+    Record,
+    Schema,
     Sharpened,
+    Specification,
     SymmetricDifference,
+    declared_invariants,
 )
-from stirred.spec.invariant import Count
-from stirred.spec.multiverse import declared_invariants
-from stirred.spec.schema import Attribute, Level, Record, Schema
-from stirred.spec.specification import Specification
 
 if TYPE_CHECKING:
     import polars as pl

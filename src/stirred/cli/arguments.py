@@ -38,7 +38,7 @@ def stratum(size: int) -> int:
 
 def probability(text: str, option: str) -> Fraction:
     """An exact number from 0 to 1."""
-    from stirred.spec.exact import as_fraction
+    from stirred.spec import as_fraction
 
     try:
         value = as_fraction(text)
@@ -56,7 +56,7 @@ def probability(text: str, option: str) -> Fraction:
 
 def loss(text: str, option: str) -> str:
     """A protection loss that a mechanism can have: exact, positive and finite; as it was written."""
-    from stirred.spec.exact import Exact
+    from stirred.spec import Exact
 
     try:
         value = Exact.of(text)

@@ -34,8 +34,7 @@ def run(
     """Run every audit that applies to a plan; exits with 3 where one refutes the claim."""
     from stirred.interchange import write_atomically
     from stirred.places import require_file
-    from stirred.release.audit import audit_plan
-    from stirred.release.audited import audit_release
+    from stirred.release import audit_plan, audit_release
 
     if output is not None:
         require_file(output)
@@ -65,7 +64,7 @@ def self_test(
     as_json: AsJson = False,
 ) -> None:
     """Audit the museum: every broken mechanism must be refuted, and no correct twin."""
-    from stirred.museum.self_test import self_test as examine
+    from stirred.museum import self_test as examine
 
     with progress_by_level() as progress:
         found = examine(exhibits or None, full=full, progress=progress)
@@ -87,9 +86,9 @@ def self_test(
 @reported
 def museum(as_json: AsJson = False) -> None:
     """List the exhibits: what went wrong, and where it was published."""
-    from stirred.museum import collection
+    from stirred.museum import collected
 
-    shown = collection().values()
+    shown = collected().values()
     if as_json:
         print_json({"exhibits": [{"key": e.key, "title": e.title, "source": e.source} for e in shown]})
         return

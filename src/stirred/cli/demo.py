@@ -16,7 +16,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Release a synthetic county twice, by swapping and by TopDown, and compare the two."""
-    from stirred.release.demonstration import demonstrate
+    from stirred.casebook import demonstrate
 
     made = demonstrate(output, _progress)
     reports = {name: str(m.folder / "public" / "report.html") for name, m in made.releases.items()}

@@ -122,7 +122,7 @@ def _opened(path: Path) -> Ledger:
 
 
 def _print_statement(statement: Statement, whole: bool) -> None:
-    from stirred.ledger.amount import Amount
+    from stirred.ledger import Amount
 
     open_spends = sum(spend.status == "open" for spend in statement.spends)
     rows: list[tuple[str, object]] = [

@@ -15,9 +15,7 @@ from stirred.cli.output import print_json, print_table, print_text, reported
 from stirred.cli.spec import AsJson, BudgetText, Source, UserFile, audited, existing, load
 
 if TYPE_CHECKING:
-    from stirred.spec import Comparison, Exact, FiniteMechanism, Specification
-    from stirred.spec.comparison import NotStronger
-    from stirred.spec.mechanism import PairLoss, Verdict
+    from stirred.spec import Comparison, Exact, FiniteMechanism, NotStronger, PairLoss, Specification, Verdict
 
 REFUTED = 3
 LONGEST = 24
@@ -190,8 +188,7 @@ def _decided(verdict: Verdict, claim: Specification, narrowed: bool) -> str:
 
 def _smallest(loss: Exact, claim: Specification) -> str:
     """The loss as a budget, in the letter of the claim, and exactly where that is short."""
-    from stirred.spec import Budget
-    from stirred.spec.budget import LARGEST
+    from stirred.spec import LARGEST, Budget
 
     amount = _amount(loss, claim.budget.parametrisation)
     if amount.is_infinite or amount > LARGEST:
@@ -226,7 +223,7 @@ def _pair(pair: PairLoss, mechanism: FiniteMechanism, curve: bool) -> dict[str, 
 def _writable(comparison: Comparison) -> tuple[FiniteMechanism | None, str | None]:
     """The witness of a comparison and its file, where there is one that a file can hold."""
     from stirred.errors import InputError
-    from stirred.spec.mechanism_file import MechanismFile
+    from stirred.spec import MechanismFile
 
     gap = comparison.first_not_stronger
     if gap is None or gap.mechanism is None:
@@ -308,7 +305,7 @@ def _exact(value: Exact) -> str:
 
 
 def _shown(value: Exact) -> str:
-    from stirred.spec.budget import LARGEST, shown
+    from stirred.spec import LARGEST, shown
 
     text = _exact(value)
     if len(text) <= LONGEST:

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from stirred.errors import StirredError
 
 if TYPE_CHECKING:
-    from stirred.spec.card import Card
+    from stirred.spec import Card
 
 P = ParamSpec("P")
 

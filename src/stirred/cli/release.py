@@ -13,9 +13,8 @@ from stirred.errors import MissingBlock, UnknownName
 
 if TYPE_CHECKING:
     from stirred.ledger import Ledger
-    from stirred.release.checklist import Override
-    from stirred.release.compare import SideBySide
-    from stirred.release.dry_run import DryRun
+    from stirred.release import DryRun, SideBySide
+    from stirred.report import Override
 
 app = typer.Typer(help="Releases: plan, dry run, run once, verify, compare.", no_args_is_help=True)
 
@@ -33,7 +32,7 @@ def new(
 ) -> None:
     """Write a commented starter plan."""
     from stirred.interchange import write_atomically
-    from stirred.release.starter import STARTERS, starter_plan
+    from stirred.release import STARTERS, starter_plan
 
     if mechanism not in STARTERS:
         raise UnknownName(
@@ -62,7 +61,7 @@ def schema(as_json: AsJson = False) -> None:
     """Print the JSON Schema of plans, for editors."""
     import json
 
-    from stirred.release.plan import plan_schema
+    from stirred.release import plan_schema
 
     if as_json:
         print_json({"schema": plan_schema()})
@@ -74,9 +73,7 @@ def schema(as_json: AsJson = False) -> None:
 @reported
 def check(plan: PlanPath, as_json: AsJson = False) -> None:
     """Validate a plan without reading confidential data; a claim that no data can bear out is refused."""
-    from stirred.release.audit import require_claim_without_data
-    from stirred.release.job import job_of
-    from stirred.release.plan import Plan
+    from stirred.release import Plan, job_of, require_claim_without_data
 
     found = Plan.load(plan)
     require_claim_without_data(found, job_of(found, plan.parent))
@@ -113,8 +110,7 @@ def open_dataset(
 ) -> None:
     """Open the plans' data set in a ledger (made if there is none): one account, with their ceiling."""
     from stirred.ledger import Ledger
-    from stirred.release.opening import open_account
-    from stirred.release.plan import Plan
+    from stirred.release import Plan, open_account
 
     found = Plan.load(plan[0])
     if ledger is None or not by:
@@ -168,8 +164,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a plan once: audit, spend, draw, publish."""
-    from stirred.release.audit import audit_plan
-    from stirred.release.run import run_release
+    from stirred.release import audit_plan, run_release
 
     if dry_run:
         _explain(plan, ledger, as_json)
@@ -215,7 +210,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release against its manifest, and with a ledger against its entry."""
-    from stirred.release.verify import verify_release
+    from stirred.release import verify_release
 
     found = verify_release(folder, _opened(ledger, read_only=True), plan)
     if as_json:
@@ -242,7 +237,7 @@ def compare(
 ) -> None:
     """Two releases or plans of the same data, side by side."""
     from stirred.interchange import write_atomically
-    from stirred.release.compare import compare_releases
+    from stirred.release import compare_releases
 
     found = compare_releases(first, second)
     if output is not None:
@@ -287,8 +282,8 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
 
 
 def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
-    from stirred.ledger.amount import Amount
-    from stirred.release.dry_run import dry_run
+    from stirred.ledger import Amount
+    from stirred.release import dry_run
 
     found: DryRun = dry_run(plan, _opened(ledger, read_only=True))
     if as_json:
@@ -330,7 +325,7 @@ def _opened(path: Path | None, read_only: bool = False) -> Ledger | None:
 
 
 def _override(steps: str, by: str, reason: str) -> Override | None:
-    from stirred.release.checklist import Override
+    from stirred.report import Override
 
     if not steps:
         return None

@@ -12,10 +12,7 @@ from stirred.cli.arguments import apart, named
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
-    from stirred.spec import Budget, Comparison, Specification
-    from stirred.spec.catalogue import Catalogue, Entry
-    from stirred.spec.comparison import NotStronger
-    from stirred.spec.gaming import GamingAudit
+    from stirred.spec import Budget, Catalogue, Comparison, Entry, GamingAudit, NotStronger, Specification
 
 app = typer.Typer(
     help="Guarantees as objects: five building blocks, compared block by block.",
@@ -49,7 +46,7 @@ def show(
     found = load(name, budget, catalogue)
     _write(found, output)
     if as_json:
-        from stirred.spec.card import lines_of
+        from stirred.spec import lines_of
 
         print_json(
             {
@@ -196,7 +193,7 @@ def catalogue(
 @reported
 def census(as_json: AsJson = False) -> None:
     """Recompute the 2020 Census: Tables 2 to 5 of "A Refreshment Stirred, Not Shaken"."""
-    from stirred.spec.census import census_tables
+    from stirred.casebook import census_tables
 
     tables = census_tables()
     if as_json:
@@ -228,8 +225,7 @@ def schema(
     """Print the JSON Schema of a specification or mechanism file (the same with and without --json)."""
     import json
 
-    from stirred.spec import json_schema
-    from stirred.spec.mechanism_file import mechanism_schema
+    from stirred.spec import json_schema, mechanism_schema
 
     schemas = {"specification": json_schema, "mechanism": mechanism_schema}
     found = schemas[_choice(of, tuple(schemas), "of")]()
@@ -247,9 +243,8 @@ def _write(found: Specification, output: Path | None) -> None:
 
 
 def _catalogue(file: Path | None) -> Catalogue:
-    from stirred.spec import catalogue as room
+    from stirred.spec import catalogue as shipped
 
-    shipped = room.catalogue()
     return shipped if file is None else shipped.extended(existing(file))
 
 
@@ -279,7 +274,7 @@ def _is_file(name: str) -> bool:
 
 def _show_entry(entry: Entry, as_json: bool, latex: bool) -> None:
     """An entry without a budget: what it is, and its blocks where it has them."""
-    from stirred.spec.block import BLOCKS
+    from stirred.spec import BLOCKS
 
     flavor = entry.flavor() if entry.status in {"flavor", "family"} else None
     if as_json:

@@ -14,10 +14,9 @@ from stirred.cli.arguments import named, probability, stratum
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
+    from stirred.casebook import Rerun
     from stirred.spec import Specification
-    from stirred.swap import PermutationSwap
-    from stirred.swap.demonstration import Demonstration
-    from stirred.swap.strata import InvariantReport
+    from stirred.swap import InvariantReport, PermutationSwap
 
 app = typer.Typer(
     help="Permutation swapping: pure differential privacy subject to its invariants.",
@@ -39,8 +38,8 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """The protection loss of a swap rate."""
-    from stirred.spec.psa import swapping_loss
-    from stirred.swap.loss import (
+    from stirred.spec import swapping_loss
+    from stirred.swap import (
         least_loss,
         least_loss_rate,
         least_tighter_loss,
@@ -84,7 +83,7 @@ def rate_for(
     as_json: AsJson = False,
 ) -> None:
     """Both swap rates that attain a protection loss by Theorem 1."""
-    from stirred.swap.loss import rates_for
+    from stirred.swap import rates_for
 
     low, high = rates_for(stratum(largest_stratum), aim(epsilon, "--epsilon"))
     if as_json:
@@ -134,9 +133,8 @@ def run(
 ) -> None:
     """Swap a file as a trial: the guarantee first, then the records, which are not for publication."""
     from stirred.errors import MissingBlock
-    from stirred.spec.exact import as_fraction
-    from stirred.swap import PermutationSwap, Records, swap_files
-    from stirred.swap.named import require_hold, with_named_persons
+    from stirred.spec import as_fraction
+    from stirred.swap import PermutationSwap, Records, require_hold, swap_files, with_named_persons
 
     require_hold(hold)
     probability(rate, "--rate")
@@ -204,14 +202,13 @@ def demo_1940(
     as_json: AsJson = False,
 ) -> None:
     """Rerun the paper on embedded records of Massachusetts 1940: Tables 1 and 2, Figures 1 and 2."""
+    from stirred.casebook import rerun
     from stirred.interchange import write_atomically
     from stirred.places import require_file
-    from stirred.show import swap_rate_figure
-    from stirred.show.swap_utility import mape_figure
-    from stirred.swap.demonstration import demonstrate
+    from stirred.show import mape_figure, swap_rate_figure
 
     require_file(output / "figure-1.svg")
-    shown = demonstrate(runs=runs)
+    shown = rerun(runs=runs)
     write_atomically(output / "figure-1.svg", mape_figure(dict(shown.figure_1)))
     write_atomically(output / "figure-2.svg", swap_rate_figure())
     if as_json:
@@ -226,7 +223,7 @@ def demo_1940(
     print_text(f"\nFigures 1 and 2 are in {output.resolve()}")
 
 
-def _demonstration(shown: Demonstration) -> dict[str, Any]:
+def _demonstration(shown: Rerun) -> dict[str, Any]:
     return {
         "largest_stratum": shown.largest_stratum,
         "table_1": shown.table_1.to_dicts(),

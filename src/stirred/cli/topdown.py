@@ -9,20 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.arguments import named
-from stirred.cli.output import (
-    print_card,
-    print_json,
-    print_table,
-    print_text,
-    progress_by_level,
-    reported,
-)
+from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
 from stirred.errors import InputError, MissingBlock
 
 if TYPE_CHECKING:
-    from stirred.topdown.budget import Allocation
-    from stirred.topdown.plan import Plan
-    from stirred.topdown.presets import Preset
+    from stirred.topdown import Allocation, Plan, Preset
 
 app = typer.Typer(
     help="TopDown: noisy counts at every level of a geography, made consistent from the top.",
@@ -45,7 +36,7 @@ def budget(
     as_json: AsJson = False,
 ) -> None:
     """The noise of every query at every level, and what each level and attribute loses."""
-    from stirred.topdown.presets import preset
+    from stirred.topdown import preset
 
     settings = preset(name)
     allocation = settings.allocation
@@ -91,7 +82,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Protect the records of a plan as a trial: what is made is not for publication."""
-    from stirred.topdown.plan import Plan
+    from stirred.topdown import Plan
 
     if dry_run:
         _explain(Plan.load(plan), plan.parent, as_json)
@@ -103,7 +94,7 @@ def run(
             expected="a folder that does not exist yet",
             hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
         )
-    from stirred.topdown.files import run_plan
+    from stirred.topdown import run_plan
 
     with progress_by_level() as progress:
         made = run_plan(
@@ -130,8 +121,8 @@ def run(
 
 
 def _explain(plan: Plan, folder: Path, as_json: bool) -> None:
-    from stirred.spec.invariant import plural
-    from stirred.topdown.exposure import exposures_of
+    from stirred.spec import plural
+    from stirred.topdown import exposures_of
 
     mechanism = plan.mechanism(folder)
     specification = mechanism.guarantee()
@@ -239,7 +230,6 @@ def _query(row: dict[str, Any]) -> dict[str, Any]:
 
 def _loss(value: Fraction) -> str:
     """A protection loss for people: four places, rounded up."""
-    from stirred.spec.budget import shown
-    from stirred.spec.exact import Exact
+    from stirred.spec import Exact, shown
 
     return shown(Exact(value))

@@ -1,33 +1,26 @@
 """Tables of records: reading, coding columns as integers, tabulating, measuring error and exposure."""
 
-from stirred.data.codes import Codes, code_columns, physical, row_hashes
-from stirred.data.error import ErrorSummary, compare_tables, cramers_v
-from stirred.data.exposure import MOST_DETERMINED, ExactTable, Exposure, Exposures
-from stirred.data.fingerprint import fingerprint
-from stirred.data.histogram import Histogram, count_cells, level_codes, levels_of
-from stirred.data.spine import Spine
-from stirred.data.table import read_table, require_columns, require_levels, tabulate
+from __future__ import annotations
 
-__all__ = [
-    "MOST_DETERMINED",
-    "Codes",
-    "ErrorSummary",
-    "ExactTable",
-    "Exposure",
-    "Exposures",
-    "Histogram",
-    "Spine",
-    "code_columns",
-    "compare_tables",
-    "count_cells",
-    "cramers_v",
-    "fingerprint",
-    "level_codes",
-    "levels_of",
-    "physical",
-    "read_table",
-    "require_columns",
-    "require_levels",
-    "row_hashes",
-    "tabulate",
-]
+from typing import TYPE_CHECKING
+
+from stirred.doors import door
+
+if TYPE_CHECKING:
+    from stirred.data.codes import Codes, code_columns, physical, row_hashes
+    from stirred.data.error import ErrorSummary, compare_counts, compare_tables, cramers_v
+    from stirred.data.exposure import (
+        MOST_DETERMINED,
+        ExactTable,
+        Exposure,
+        Exposures,
+        alone,
+        determined_by_two_tables,
+        percent,
+    )
+    from stirred.data.fingerprints import fingerprint
+    from stirred.data.histogram import Histogram, count_cells, level_codes, levels_of
+    from stirred.data.spine import Spine
+    from stirred.data.table import read_table, require_columns, require_levels, tabulate
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

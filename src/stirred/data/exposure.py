@@ -28,7 +28,7 @@ import numpy as np
 
 from stirred.data.codes import Codes
 from stirred.errors import Refusal
-from stirred.spec.invariant import plural
+from stirred.spec import plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stirred.data.spine import Spine, require_codes
 from stirred.data.table import require_columns
 from stirred.errors import InputError
-from stirred.spec.schema import Schema
+from stirred.spec import Schema
 
 if TYPE_CHECKING:
     import polars as pl

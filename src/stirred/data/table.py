@@ -13,7 +13,7 @@ from stirred.interchange import as_polars
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.spec.schema import Schema
+    from stirred.spec import Schema
 
 
 def read_table(source: object, field: str = "data") -> pl.DataFrame:

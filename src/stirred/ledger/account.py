@@ -18,8 +18,7 @@ from stirred.ledger.accountant import Part, Tally, carried, tally
 from stirred.ledger.amount import Amount, total, units_of
 from stirred.ledger.events import Group, Opened, Spent, guarantee
 from stirred.ledger.refusals import NotOpen, OverBudget, wrong
-from stirred.spec.joint import jointly
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec import Flavor, Specification, jointly
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,20 @@ from stirred.errors import NotImplied, Refusal, StirredError
 from stirred.ledger.amount import Amount
 from stirred.ledger.events import Group, Sample
 from stirred.ledger.refusals import IncomparableFlavor
-from stirred.spec.amplification import Relation, shared_sample
-from stirred.spec.budget import Budget
-from stirred.spec.composition import compose
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Neighbours
-from stirred.spec.joint import restate
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.policy import Restated
-from stirred.spec.specification import Flavor, Specification
+from stirred.spec import (
+    Budget,
+    Exact,
+    Flavor,
+    Multiplicative,
+    Neighbours,
+    Relation,
+    Restated,
+    Specification,
+    Trivial,
+    compose,
+    restate,
+    shared_sample,
+)
 
 _RELATIONS: dict[str, tuple[str, tuple[str, ...], Relation]] = {
     "simple-random": ("replacement", ("replace", "replace-ordered"), "replace-one"),

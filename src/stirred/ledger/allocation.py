@@ -18,9 +18,7 @@ from typing import Literal
 from stirred.errors import NotImplied, StirredError
 from stirred.ledger.amount import Amount
 from stirred.ledger.refusals import wrong
-from stirred.spec.exact import Exact, as_fraction
-from stirred.spec.output_premetric import Multiplicative, NormalisedRenyi
-from stirred.spec.specification import Flavor
+from stirred.spec import Exact, Flavor, Multiplicative, NormalisedRenyi, as_fraction
 
 Rule = Literal["equal", "weighted", "accuracy"]
 

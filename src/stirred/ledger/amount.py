@@ -16,16 +16,19 @@ from fractions import Fraction
 from typing import Any
 
 from stirred.errors import InputError, NotImplied
-from stirred.spec.budget import Budget
-from stirred.spec.exact import INFINITY, ZERO, Exact
-from stirred.spec.output_premetric import (
+from stirred.spec import (
+    INFINITY,
+    ZERO,
     Approximate,
+    Budget,
+    Exact,
+    Flavor,
     GaussianTradeOff,
     Multiplicative,
     NormalisedRenyi,
     Renyi,
+    Specification,
 )
-from stirred.spec.specification import Flavor, Specification
 
 _SHOWN = {"epsilon": "ε", "delta": "δ", "rho_squared": "ρ²", "mu_squared": "μ²"}
 

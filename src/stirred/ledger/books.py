@@ -37,7 +37,7 @@ from stirred.ledger.events import (
 )
 from stirred.ledger.refusals import NotOpen, NotPermitted, wrong
 from stirred.ledger.roles import Role, not_own, permitted
-from stirred.spec.composition import compose
+from stirred.spec import compose
 
 
 @dataclass(frozen=True)

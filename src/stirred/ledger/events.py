@@ -18,9 +18,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.canonical import canonical, require_digest, require_name
 from stirred.ledger.roles import Role
-from stirred.spec.block import Block
-from stirred.spec.exact import as_fraction
-from stirred.spec.specification import Specification
+from stirred.spec import Block, Specification, as_fraction
 
 Record = dict[str, Any]
 Design = Literal["simple-random", "poisson"]

@@ -54,7 +54,7 @@ from stirred.ledger.seal import SECOND_CEILING, Drawing, known_elsewhere, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
 from stirred.ledger.statement import Preview
 from stirred.ledger.storage import Transaction
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 
 Decide = Callable[[Books, Transaction], Event]
 

@@ -25,7 +25,7 @@ from stirred.ledger.seal import Drawing, drawing_of
 from stirred.ledger.statement import Statement
 from stirred.ledger.storage import Storage, Transaction
 from stirred.ledger.verification import Verification
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 
 
 class LedgerReader:

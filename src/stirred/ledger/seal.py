@@ -39,7 +39,7 @@ class Drawing:
     """Where a release is drawn, and from which data.
 
     ``place`` is the folder in which it appears; ``data`` maps each confidential table to its keyed
-    fingerprint (``stirred.data.fingerprint``).
+    fingerprint (``stirred.data.fingerprints``).
     """
 
     place: str

@@ -8,7 +8,7 @@ from typing import Any
 from stirred.errors import StirredError
 from stirred.ledger.account import Account, Spend
 from stirred.ledger.amount import Amount
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from stirred.ledger.participation import tags_digest
 from stirred.ledger.refusals import TamperedLedger
 from stirred.ledger.seal import sealed
 from stirred.ledger.storage import Transaction
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,14 @@
 """The museum: known bugs as broken mechanisms, their correct twins, and the audits that tell them apart."""
 
-from functools import cache
+from __future__ import annotations
 
-from stirred.museum.exhibit import Exhibit
+from typing import TYPE_CHECKING
 
+from stirred.doors import door
 
-@cache
-def collection() -> dict[str, Exhibit]:
-    """Every exhibit by its key, published bugs first."""
-    from stirred.museum import accounting, black_box, keys, noise, sensitivity, swapping, topdown, units
-
-    rooms = (sensitivity, noise, accounting, keys, swapping, topdown, units, black_box)
-    exhibits = [exhibit for room in rooms for exhibit in room.EXHIBITS]
-    return {exhibit.key: exhibit for exhibit in exhibits}
-
-
-__all__ = ["Exhibit", "collection"]
+if TYPE_CHECKING:
+    from stirred.museum.collection import collected
+    from stirred.museum.examination import self_test
+    from stirred.museum.exhibit import Exhibit
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

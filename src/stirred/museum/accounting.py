@@ -8,15 +8,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from stirred.audit import Finding, Tape
-from stirred.audit.accounting import WorstCase, accounting_audit, stated_composition
+from stirred.audit import Finding, Tape, WorstCase, accounting_audit, stated_composition
 from stirred.museum.claims import REPLACE_IN_PLACE, Data, Law, claim, enumerated, gathered, noisy, replayed
 from stirred.museum.exhibit import Examine, Exhibit
 from stirred.noise import Source
-from stirred.spec import Budget
-from stirred.spec.accounting import EpsilonDelta
-from stirred.spec.exact import Exact
-from stirred.spec.output_premetric import NormalisedRenyi
+from stirred.spec import Budget, EpsilonDelta, Exact, NormalisedRenyi
 
 EPSILON = Fraction(1)
 HALF_RATIO = Fraction(2)

@@ -14,13 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.audit import Finding
-from stirred.audit.statistical import statistical_audit
+from stirred.audit import Finding, statistical_audit
 from stirred.museum.claims import Data, claim
 from stirred.museum.exhibit import Examine, Exhibit
 from stirred.noise import Source, discrete_gaussian, discrete_laplace
-from stirred.spec import Budget, Specification
-from stirred.spec.output_premetric import NormalisedRenyi
+from stirred.spec import Budget, NormalisedRenyi, Specification
 from stirred.swap import PermutationSwap
 
 DRAWS = 20_000

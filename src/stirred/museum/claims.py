@@ -11,17 +11,23 @@ from typing import Any, Protocol
 from stirred.audit import Finding, Tape, exact_audit, replay_audit
 from stirred.museum.exhibit import Examine
 from stirred.noise import Source, discrete_gaussian, discrete_laplace
-from stirred.spec import Budget, Domain, Schema, Specification, Stage
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import (
+from stirred.spec import (
+    Budget,
+    Domain,
+    Exact,
     Hamming,
     HammingUnordered,
     InputPremetric,
+    Multiplicative,
     Neighbours,
+    OutputPremetric,
+    Schema,
+    Specification,
+    Stage,
     SymmetricDifference,
+    Trivial,
+    from_invariants,
 )
-from stirred.spec.multiverse import Trivial, from_invariants
-from stirred.spec.output_premetric import Multiplicative, OutputPremetric
 
 ADD_OR_REMOVE = SymmetricDifference(unit="record")
 ADD_OR_REMOVE_ONE = Neighbours(relation="add-remove", unit="record")

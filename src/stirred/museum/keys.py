@@ -22,9 +22,7 @@ from stirred.museum.claims import (
     replayed,
 )
 from stirred.museum.exhibit import Exhibit
-from stirred.spec import Budget, Count, Schema
-from stirred.spec.exact import Exact
-from stirred.spec.output_premetric import Approximate
+from stirred.spec import Approximate, Budget, Count, Exact, Schema
 
 EPSILON = Fraction(1)
 THRESHOLD = 4

@@ -11,24 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit import Finding
-from stirred.audit.conformity import conformity_audit
-from stirred.museum.claims import (
-    REPLACE_IN_PLACE,
-    Data,
-    Law,
-    claim,
-    enumerated,
-    gathered,
-    geometric,
-    pushed,
-)
+from stirred.audit import Finding, conformity_audit
+from stirred.museum.claims import REPLACE_IN_PLACE, Data, Law, claim, enumerated, gathered, geometric, pushed
 from stirred.museum.exhibit import Examine, Exhibit
-from stirred.noise import Source, bernoulli, integers
-from stirred.noise.enclosure import gaussian_cdf, gaussian_mass
-from stirred.spec import Budget
-from stirred.spec.exact import Exact
-from stirred.spec.output_premetric import NormalisedRenyi
+from stirred.noise import Source, bernoulli, gaussian_cdf, gaussian_mass, integers
+from stirred.spec import Budget, Exact, NormalisedRenyi
 
 DRAWS = 40_000
 VARIANCE = Fraction(2)

@@ -13,8 +13,7 @@ from stirred.audit import Tape
 from stirred.errors import InputError
 from stirred.museum.claims import REPLACE, Data, claim, noisy, noisy_vector, replayed
 from stirred.museum.exhibit import Exhibit
-from stirred.spec import Budget, Count, Schema
-from stirred.spec.output_premetric import NormalisedRenyi
+from stirred.spec import Budget, Count, NormalisedRenyi, Schema
 
 EPSILON = Fraction(1)
 RHO_SQUARED = Fraction(1, 2)

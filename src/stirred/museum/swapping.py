@@ -14,33 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.audit import Finding, exact_audit, permutation_audit, same_universe
-from stirred.audit.conformity import conformity_audit
+from stirred.audit import Finding, conformity_audit, exact_audit, permutation_audit, same_universe
 from stirred.museum.exhibit import Examine, Exhibit
 from stirred.noise import Source
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Invariants
-from stirred.spec.psa import swapping_invariants, swapping_loss
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
-from stirred.swap.derangement import select_records
-from stirred.swap.enumeration import (
+from stirred.spec import Budget, Domain, Invariants, Schema, Specification, swapping_invariants, swapping_loss
+from stirred.swap import (
     Data,
     Derange,
+    PermutationSwap,
+    Prepared,
     Record,
+    VariableRate,
     Weights,
+    as_records,
     non_vacuous_derangements,
     outcomes,
     pattern_records,
     permutation_law,
+    select_records,
     uniform_derangements,
     universe,
 )
-from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.prepared import Prepared
-from stirred.swap.rate import VariableRate
-from stirred.swap.records import as_records
 
 if TYPE_CHECKING:
     import polars as pl

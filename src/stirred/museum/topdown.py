@@ -16,26 +16,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.audit import Family, Finding, Tape, claim_audit, exact_audit, noise_audit, replay_audit
-from stirred.data.histogram import Histogram
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine
 from stirred.museum.claims import Law, pushed
 from stirred.museum.exhibit import Exhibit
 from stirred.museum.units import clamped_geometric, independent
 from stirred.noise import Source
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Count
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
-from stirred.topdown.budget import Allocation, Change
-from stirred.topdown.cells import Cells
-from stirred.topdown.constraint import Invariant
-from stirred.topdown.measurement import Chunk, Measurements, noise_of
-from stirred.topdown.mechanism import TopDown, Universe
+from stirred.spec import (
+    Budget,
+    Count,
+    Domain,
+    Exact,
+    HammingUnordered,
+    Multiplicative,
+    Schema,
+    Specification,
+    SymmetricDifference,
+    Trivial,
+)
+from stirred.topdown import (
+    Allocation,
+    Cells,
+    Change,
+    Chunk,
+    Invariant,
+    Measurements,
+    TopDown,
+    Universe,
+    noise_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl

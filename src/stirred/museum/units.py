@@ -15,17 +15,26 @@ from stirred.audit import Finding, exact_audit
 from stirred.museum.claims import Law, geometric, pushed
 from stirred.museum.exhibit import Exhibit
 from stirred.noise import Source
-from stirred.spec.amplification import independent_samples, poisson_sampling, shared_sample
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Hamming, HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.multiverse import Trivial, from_invariants
-from stirred.spec.output_premetric import Approximate, Multiplicative
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
-from stirred.spec.unit import undo_imputation
+from stirred.spec import (
+    Approximate,
+    Budget,
+    Condition,
+    Count,
+    Domain,
+    Exact,
+    Hamming,
+    HammingUnordered,
+    Multiplicative,
+    Schema,
+    Specification,
+    SymmetricDifference,
+    Trivial,
+    from_invariants,
+    independent_samples,
+    poisson_sampling,
+    shared_sample,
+    undo_imputation,
+)
 
 KEYS = ("a", "b")
 SCHEMA = Schema.of(key=KEYS)

@@ -7,33 +7,24 @@ different type, so that whatever was made with it can be told apart and is never
 masses, distribution functions and variances come as enclosures, two rationals with the truth between them.
 """
 
-from stirred.noise.discrete import discrete_gaussian, discrete_laplace
-from stirred.noise.enclosure import (
-    Enclosure,
-    gaussian_cdf,
-    gaussian_mass,
-    gaussian_variance,
-    laplace_cdf,
-    laplace_mass,
-    laplace_variance,
-)
-from stirred.noise.source import RandomSource, Source, TestSource
-from stirred.noise.uniform import bernoulli, integers, permutation
+from __future__ import annotations
 
-__all__ = [
-    "Enclosure",
-    "RandomSource",
-    "Source",
-    "TestSource",
-    "bernoulli",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "gaussian_cdf",
-    "gaussian_mass",
-    "gaussian_variance",
-    "integers",
-    "laplace_cdf",
-    "laplace_mass",
-    "laplace_variance",
-    "permutation",
-]
+from typing import TYPE_CHECKING
+
+from stirred.doors import door
+
+if TYPE_CHECKING:
+    from stirred.noise.discrete import discrete_gaussian, discrete_laplace
+    from stirred.noise.enclosure import (
+        Enclosure,
+        gaussian_cdf,
+        gaussian_mass,
+        gaussian_variance,
+        laplace_cdf,
+        laplace_mass,
+        laplace_variance,
+    )
+    from stirred.noise.source import LARGEST_DRAW, RandomSource, Source, TestSource
+    from stirred.noise.uniform import bernoulli, integers, permutation
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

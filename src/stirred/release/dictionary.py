@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from stirred.interchange import write_csv, write_parquet
 from stirred.places import inside
-from stirred.release.record import Column, PublishedFile
+from stirred.report import Column, PublishedFile
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.spec.schema import Schema
+    from stirred.spec import Schema
 
 MEANINGS = {
     "count": "protected count",

@@ -10,18 +10,23 @@ from typing import Any
 
 from stirred import __version__
 from stirred.interchange import write_csv
-from stirred.ledger import Ledger, Spend, Statement
-from stirred.ledger.amount import Amount
+from stirred.ledger import Amount, Ledger, Spend, Statement
 from stirred.places import inside, slug
-from stirred.release.audit import AuditRecord
-from stirred.release.checklist import Passage
 from stirred.release.job import Facts, Published
 from stirred.release.plan import Plan
-from stirred.release.record import InternalRecord, ReleaseRecord
-from stirred.release.registry import record_of as registry_record
-from stirred.release.report import report_html, report_json, report_markdown
-from stirred.release.table import ReleaseRow, ReleaseTable
-from stirred.spec.specification import Specification
+from stirred.release.plan_audit import AuditRecord
+from stirred.report import (
+    InternalRecord,
+    Passage,
+    ReleaseRecord,
+    ReleaseRow,
+    ReleaseTable,
+    report_html,
+    report_json,
+    report_markdown,
+)
+from stirred.report import record_of as registry_record
+from stirred.spec import Specification
 
 
 def record_of(
@@ -67,7 +72,7 @@ def record_of(
         plan_digest=plan.digest,
         warnings=facts.warnings,
         exposures=facts.exposures,
-        audit=None if audit is None else audit.public(),
+        audit=None if audit is None else audit.public().record(),
         registry=registry_text(plan, specification),
     )
 
@@ -121,7 +126,7 @@ def write_documents(record: ReleaseRecord, folder: Path) -> None:
         "report.json": report_json(record),
     }
     if record.audit is not None:
-        texts["audit.json"] = record.audit.to_json()
+        texts["audit.json"] = json.dumps(record.audit, indent=2, ensure_ascii=False) + "\n"
     if record.registry is not None:
         texts["registry.yaml"] = record.registry
     for name, text in texts.items():

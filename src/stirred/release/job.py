@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from stirred.data import Exposures
 from stirred.noise import Source
 from stirred.release.plan import Plan, SwapPlan
-from stirred.release.record import (
+from stirred.report import (
     BudgetShare,
     ExactStatistic,
     InternalRecord,
@@ -23,8 +23,7 @@ from stirred.release.record import (
     PublishedFile,
     PublishedTable,
 )
-from stirred.spec.budget import Budget
-from stirred.spec.specification import Specification
+from stirred.spec import Budget, Specification
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,7 @@ from stirred.release.job import Job, job_of
 from stirred.release.payment import fingerprints
 from stirred.release.plan import Plan
 from stirred.release.together import joint_guarantee
-from stirred.spec.exact import Exact
-from stirred.spec.specification import Specification
+from stirred.spec import Exact, Specification
 
 
 def open_account(

@@ -17,13 +17,12 @@ from pathlib import Path
 
 from stirred.data import fingerprint
 from stirred.errors import InputError
-from stirred.ledger import Drawing, Elsewhere, Ledger, Spend
-from stirred.ledger.events import Group
-from stirred.release.checklist import Passage
+from stirred.ledger import Drawing, Elsewhere, Group, Ledger, Spend
 from stirred.release.folder import part_of, place_of
 from stirred.release.job import Job
 from stirred.release.plan import Plan
-from stirred.spec.specification import Specification
+from stirred.report import Passage
+from stirred.spec import Specification
 
 PURPOSE = "data"
 TRIES, PAUSE = 40, 0.05

@@ -17,15 +17,9 @@ from stirred.data import MOST_DETERMINED
 from stirred.documents import read_yaml
 from stirred.errors import InputError, StirredError
 from stirred.places import clash
-from stirred.release.checklist import Checklist
-from stirred.release.governance import Governance
-from stirred.release.registry import About
-from stirred.spec.block import Block
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import Exact, as_fraction
-from stirred.spec.output_premetric import LEAST_DELTA
-from stirred.spec.schema import Schema
-from stirred.topdown.plan import Plan as TopDownSettings
+from stirred.report import About, Checklist, Governance
+from stirred.spec import LEAST_DELTA, Block, Domain, Exact, Schema, Stage, as_fraction
+from stirred.topdown import Plan as TopDownSettings
 
 Provenance = Literal["public", "earlier DP release", "assumption"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from stirred.release.checklist import Override, Passage
 from stirred.release.job import Facts, Job
 from stirred.release.plan import Plan
-from stirred.spec.exact import as_fraction
+from stirred.report import Override, Passage
+from stirred.spec import as_fraction
 
 
 def most_determined(plan: Plan) -> Fraction:

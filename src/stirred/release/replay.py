@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from stirred.audit import Finding, Tape, Verdict, artefacts_of, distance_between, replay_audit
-from stirred.ledger import Ledger, SqliteStorage
-from stirred.ledger.key import KeyFile
+from stirred.ledger import KeyFile, Ledger, SqliteStorage
 from stirred.noise import Source
-from stirred.release.checklist import Passage
 from stirred.release.folder import PUBLIC
 from stirred.release.job import Job
 from stirred.release.manifest import NAME, manifest_of
 from stirred.release.payment import drawing_of
 from stirred.release.plan import Plan
-from stirred.spec.exact import INFINITY
-from stirred.spec.specification import Specification
+from stirred.report import Passage
+from stirred.spec import INFINITY, Specification
 
 STANDING = datetime(2000, 1, 1, tzinfo=UTC)
 REPLAYS = 3

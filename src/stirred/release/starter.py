@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stirred.release.checklist import starter_yaml
+from stirred.report import starter_yaml
 
 STARTERS = ("swap", "topdown")
 

@@ -12,24 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from stirred.audit import Certificate, Finding, Verdict, exact_audit
-from stirred.audit.conformity import conformity_audit
-from stirred.audit.moved import log_none_moves, permutation_audit
-from stirred.audit.statistical import statistical_audit
-from stirred.audit.tails import log_fair_tail
+from stirred.audit import (
+    Certificate,
+    Finding,
+    Verdict,
+    conformity_audit,
+    exact_audit,
+    log_fair_tail,
+    log_none_moves,
+    permutation_audit,
+    statistical_audit,
+)
 from stirred.data import physical
 from stirred.noise import Source
 from stirred.release.replay import REPLAYS, Members
 from stirred.release.swap_job import SwapJob
 from stirred.release.universe import universe_findings
-from stirred.spec.budget import shown
-from stirred.spec.exact import Exact
-from stirred.spec.psa import swapping_loss
-from stirred.spec.schema import Attribute
-from stirred.spec.specification import Specification
-from stirred.swap import PermutationSwap, Records
-from stirred.swap.enumeration import margin_patterns, pattern_records, universe
-from stirred.swap.loss import lower_bound
+from stirred.spec import Attribute, Exact, Specification, shown, swapping_loss
+from stirred.swap import PermutationSwap, Records, lower_bound, margin_patterns, pattern_records, universe
 
 SMALL = 4
 FEWEST_DRAWS, MOST_DRAWS, ALONE = 2, 5000, 6

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.data import Exposures, read_table, require_columns, require_levels, tabulate
-from stirred.data.error import compare_tables
+from stirred.data import Exposures, compare_tables, read_table, require_columns, require_levels, tabulate
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.places import slug
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, SwapPlan, parts_of, table_file
-from stirred.release.record import InternalRecord, PublishedFile, PublishedTable
-from stirred.spec.budget import Budget
-from stirred.spec.exact import as_fraction
-from stirred.spec.invariant import plural
-from stirred.spec.multiverse import declared_invariants
-from stirred.spec.psa import swapping_loss
-from stirred.spec.specification import Specification
-from stirred.swap import PermutationSwap, Records
-from stirred.swap.loss import least_loss, rates_for, swap_probability, tighter_loss
-from stirred.swap.named import require_presentable
-from stirred.swap.nesting import require_whole
+from stirred.report import InternalRecord, PublishedFile, PublishedTable
+from stirred.spec import Budget, Specification, as_fraction, declared_invariants, plural, swapping_loss
+from stirred.swap import (
+    PermutationSwap,
+    Records,
+    least_loss,
+    rates_for,
+    require_presentable,
+    require_whole,
+    swap_probability,
+    tighter_loss,
+)
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from stirred.swap.strata import InvariantReport
+    from stirred.swap import InvariantReport
 
 
 @dataclass(frozen=True)

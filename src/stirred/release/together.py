@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stirred.release.plan import GroupPlan, Plan
-from stirred.spec.input_premetric import HammingUnordered
-from stirred.spec.joint import InUnit, jointly
-from stirred.spec.specification import Specification
+from stirred.spec import HammingUnordered, InUnit, Specification, jointly
 
 
 def joint_guarantee(parts: Sequence[tuple[Plan, Specification]]) -> Specification:

@@ -14,26 +14,36 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.audit import Finding, Verdict, distance_between, divergence_audit, same_universe
-from stirred.audit.conformity import conformity_audit
-from stirred.audit.noise import Family, noise_audit
-from stirred.audit.statistical import statistical_audit
+from stirred.audit import (
+    Family,
+    Finding,
+    Verdict,
+    conformity_audit,
+    distance_between,
+    divergence_audit,
+    noise_audit,
+    same_universe,
+    statistical_audit,
+)
 from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
 from stirred.release.replay import REPLAYS, Members
 from stirred.release.topdown_job import Noise, TopDownJob
 from stirred.release.universe import universe_findings
-from stirred.spec.budget import Budget, shown
-from stirred.spec.domain import Domain
-from stirred.spec.exact import ZERO, Exact
-from stirred.spec.input_premetric import SymmetricDifference
-from stirred.spec.invariant import plural
-from stirred.spec.multiverse import Trivial
-from stirred.spec.output_premetric import NormalisedRenyi
-from stirred.spec.schema import Schema
-from stirred.spec.specification import Specification
-from stirred.topdown import TopDown
-from stirred.topdown.constraint import Edit, Facilities, StructuralZero
+from stirred.spec import (
+    ZERO,
+    Budget,
+    Domain,
+    Exact,
+    NormalisedRenyi,
+    Schema,
+    Specification,
+    SymmetricDifference,
+    Trivial,
+    plural,
+    shown,
+)
+from stirred.topdown import Edit, Facilities, StructuralZero, TopDown
 
 PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
 LAWS = 3

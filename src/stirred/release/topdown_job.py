@@ -18,23 +18,23 @@ from stirred.places import inside, slug
 from stirred.release.dictionary import meanings_of, write_table
 from stirred.release.job import Expected, Facts, Progress, Published, with_bases
 from stirred.release.plan import Plan, TopDownPlan
-from stirred.release.record import (
-    BudgetShare,
-    InternalRecord,
-    LevelOfGeography,
-    PublishedFile,
-    PublishedTable,
+from stirred.report import BudgetShare, InternalRecord, LevelOfGeography, PublishedFile, PublishedTable
+from stirred.spec import Budget, Release, Specification, plural
+from stirred.topdown import (
+    Chunk,
+    Design,
+    Invariant,
+    Measurements,
+    TablePlan,
+    TopDown,
+    estimator_of,
+    exposures_of,
+    file_of,
+    measured_again,
+    noise_of,
+    split_count,
+    table_with_intervals,
 )
-from stirred.spec.budget import Budget
-from stirred.spec.invariant import plural
-from stirred.spec.protocol import Release
-from stirred.spec.specification import Specification
-from stirred.topdown import Invariant, Measurements, TopDown
-from stirred.topdown.exposure import exposures_of
-from stirred.topdown.intervals import estimator_of, table_with_intervals
-from stirred.topdown.invariants import split_count
-from stirred.topdown.measurement import Chunk, Design, file_of, measured_again, noise_of
-from stirred.topdown.plan import TablePlan
 
 NOISE = "discrete Gaussian noise on every measured count, then estimation that adds no protection loss"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stirred.audit import Finding, Verdict
-from stirred.data.exposure import percent
+from stirred.data import percent
 from stirred.release.job import Job
-from stirred.spec.invariant import plural
+from stirred.spec import plural
 
 
 def universe_findings(job: Job) -> list[Finding]:

@@ -10,9 +10,7 @@ from typing import Any
 
 from stirred import __version__
 from stirred.show.swap_rate import swap_rate_figure
-from stirred.spec.census import census_tables
-from stirred.spec.comparison import compare
-from stirred.spec.specification import Specification
+from stirred.spec import Specification, compare
 
 _BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
 
@@ -23,10 +21,14 @@ def specification_page(
     names: tuple[str, str],
     entries: int,
     together: str = "",
+    tables: Sequence[Any] = (),
+    footnotes: Sequence[str] = (),
 ) -> str:
-    """The page as HTML text; it loads nothing from anywhere. ``together`` says what both promise together."""
+    """The page as HTML text; it loads nothing from anywhere.
+
+    ``together`` says what both promise together; ``tables``, with ``footnotes``, are shown for orientation.
+    """
     verdict = compare(first, second)
-    tables = census_tables()
     return _rendered(
         "specification.html",
         names=names,
@@ -35,8 +37,8 @@ def specification_page(
         verdict=verdict,
         rows=[_row(verdict, block, first, second) for block in _BLOCKS],
         figure=swap_rate_figure(),
-        tables=tables.tables,
-        footnotes=tables.footnotes,
+        tables=tables,
+        footnotes=footnotes,
         cell=_cell,
         version=__version__,
         entries=entries,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from stirred.spec.psa import swapping_loss
+from stirred.spec import swapping_loss
 
 WIDTH, HEIGHT = 760, 430
 LEFT, RIGHT, TOP, BOTTOM = 60, 150, 20, 50

@@ -7,128 +7,90 @@ room touches confidential data except to evaluate a declared invariant.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from stirred.doors import door
 
 if TYPE_CHECKING:
-    from stirred.spec import catalogue as catalogue
-    from stirred.spec.budget import Budget as Budget
-    from stirred.spec.comparison import Comparison as Comparison
-    from stirred.spec.comparison import Order as Order
-    from stirred.spec.comparison import compare as compare
-    from stirred.spec.composition import compose as compose
-    from stirred.spec.composition import meet as meet
-    from stirred.spec.composition import parallel as parallel
-    from stirred.spec.composition import post_process as post_process
-    from stirred.spec.conversion import convert as convert
-    from stirred.spec.conversion import epsilon_at_distance as epsilon_at_distance
-    from stirred.spec.disclosure import budget_disclosure as budget_disclosure
-    from stirred.spec.distribution import Distribution as Distribution
-    from stirred.spec.domain import Domain as Domain
-    from stirred.spec.domain import Stage as Stage
-    from stirred.spec.exact import Exact as Exact
-    from stirred.spec.gaming import gaming_audit as gaming_audit
-    from stirred.spec.invariant import Condition as Condition
-    from stirred.spec.invariant import Count as Count
-    from stirred.spec.invariant import Sum as Sum
-    from stirred.spec.invariant import Threshold as Threshold
-    from stirred.spec.invariant import evaluate as evaluate
-    from stirred.spec.invariant import margins as margins
-    from stirred.spec.joint import InUnit as InUnit
-    from stirred.spec.joint import jointly as jointly
-    from stirred.spec.joint import restate as restate
-    from stirred.spec.mechanism import FiniteMechanism as FiniteMechanism
-    from stirred.spec.mechanism import protection_loss as protection_loss
-    from stirred.spec.mechanism import satisfies as satisfies
-    from stirred.spec.mechanism_file import read_mechanism as read_mechanism
-    from stirred.spec.multiverse import from_invariants as from_invariants
-    from stirred.spec.restriction import restricted as restricted
-    from stirred.spec.schema import Attribute as Attribute
-    from stirred.spec.schema import Recode as Recode
-    from stirred.spec.schema import Schema as Schema
-    from stirred.spec.separation import least_distance as least_distance
-    from stirred.spec.specification import Flavor as Flavor
-    from stirred.spec.specification import Specification as Specification
-    from stirred.spec.specification import json_schema as json_schema
-    from stirred.spec.unit import change_unit as change_unit
-    from stirred.spec.unit import pull_back as pull_back
-    from stirred.spec.unit import undo_imputation as undo_imputation
-
-__all__ = [
-    "Attribute",
-    "Budget",
-    "Comparison",
-    "Condition",
-    "Count",
-    "Distribution",
-    "Domain",
-    "Exact",
-    "FiniteMechanism",
-    "Flavor",
-    "InUnit",
-    "Order",
-    "Recode",
-    "Schema",
-    "Specification",
-    "Stage",
-    "Sum",
-    "Threshold",
-    "budget_disclosure",
-    "catalogue",
-    "change_unit",
-    "compare",
-    "compose",
-    "convert",
-    "epsilon_at_distance",
-    "evaluate",
-    "from_invariants",
-    "gaming_audit",
-    "jointly",
-    "json_schema",
-    "least_distance",
-    "margins",
-    "meet",
-    "parallel",
-    "post_process",
-    "protection_loss",
-    "pull_back",
-    "read_mechanism",
-    "restate",
-    "restricted",
-    "satisfies",
-    "undo_imputation",
-]
-
-_HOMES = {
-    "budget": ("Budget",),
-    "comparison": ("Comparison", "Order", "compare"),
-    "composition": ("compose", "meet", "parallel", "post_process"),
-    "conversion": ("convert", "epsilon_at_distance"),
-    "disclosure": ("budget_disclosure",),
-    "distribution": ("Distribution",),
-    "domain": ("Domain", "Stage"),
-    "exact": ("Exact",),
-    "gaming": ("gaming_audit",),
-    "invariant": ("Condition", "Count", "Sum", "Threshold", "evaluate", "margins"),
-    "joint": ("InUnit", "jointly", "restate"),
-    "mechanism": ("FiniteMechanism", "protection_loss", "satisfies"),
-    "mechanism_file": ("read_mechanism",),
-    "multiverse": ("from_invariants",),
-    "restriction": ("restricted",),
-    "schema": ("Attribute", "Recode", "Schema"),
-    "separation": ("least_distance",),
-    "specification": ("Flavor", "Specification", "json_schema"),
-    "unit": ("change_unit", "pull_back", "undo_imputation"),
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that the command line starts at once."""
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__} has no attribute {name}")
-
-
-def __dir__() -> list[str]:
-    return sorted(_HOME)
+    from stirred.spec.accountants.accounting import (
+        EpsilonDelta,
+        GaussianEvent,
+        PoissonSampled,
+        SelfComposed,
+        advanced_composition,
+        gaussian_dp_composition,
+        optimal_composition,
+        pld_epsilon,
+        rdp_epsilon,
+        supports,
+    )
+    from stirred.spec.accountants.amplification import (
+        Relation,
+        cluster_sampling,
+        deamplify,
+        independent_samples,
+        poisson_sampling,
+        sampling_with_replacement,
+        shared_sample,
+        simple_random_sampling,
+    )
+    from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact, as_fraction
+    from stirred.spec.arithmetic.extended import budget_bound, least_budget, quotient
+    from stirred.spec.blocks.block import BLOCKS, Block
+    from stirred.spec.blocks.budget import LARGEST, Budget, shown
+    from stirred.spec.blocks.domain import Domain, Stage
+    from stirred.spec.blocks.input_premetric import (
+        EditDistance,
+        Encoded,
+        Given,
+        Hamming,
+        HammingUnordered,
+        InputPremetric,
+        Maximum,
+        Neighbours,
+        Sharpened,
+        SymmetricDifference,
+    )
+    from stirred.spec.blocks.invariant import Condition, Count, Sum, Threshold, evaluate, margins, plural
+    from stirred.spec.blocks.multiverse import Invariants, Trivial, declared_invariants, from_invariants
+    from stirred.spec.blocks.output_premetric import (
+        LEAST_DELTA,
+        Approximate,
+        GaussianTradeOff,
+        Multiplicative,
+        NormalisedRenyi,
+        OutputPremetric,
+        Renyi,
+    )
+    from stirred.spec.blocks.policy import Restated, Stated, Swapping
+    from stirred.spec.blocks.psa import swapping_budget, swapping_invariants, swapping_loss
+    from stirred.spec.blocks.schema import Attribute, Level, Recode, Record, Schema
+    from stirred.spec.calculus.composition import compose, meet, parallel, post_process
+    from stirred.spec.calculus.conversion import Method, census_epsilon, convert, edges, epsilon_at_distance
+    from stirred.spec.calculus.joint import InUnit, jointly, restate
+    from stirred.spec.calculus.unit import change_unit, pull_back, undo_imputation
+    from stirred.spec.card import Card, lines_of
+    from stirred.spec.disclosure import budget_disclosure
+    from stirred.spec.finite.distribution import Distribution
+    from stirred.spec.finite.mechanism import (
+        FiniteMechanism,
+        PairLoss,
+        Verdict,
+        curve_test,
+        exceeds,
+        protection_loss,
+        satisfies,
+    )
+    from stirred.spec.finite.mechanism_file import MechanismFile, mechanism_schema, read_mechanism
+    from stirred.spec.finite.record_unit import require_one_unit
+    from stirred.spec.finite.restriction import restricted
+    from stirred.spec.finite.steepest import steepest
+    from stirred.spec.literature.catalogue import Catalogue, catalogue
+    from stirred.spec.literature.entry import Entry
+    from stirred.spec.order.comparison import Comparison, NotStronger, Order, compare
+    from stirred.spec.order.gaming import GamingAudit, gaming_audit
+    from stirred.spec.order.separation import least_distance
+    from stirred.spec.protocol import Release, trial
+    from stirred.spec.specification import Flavor, Specification, Standing, json_schema
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

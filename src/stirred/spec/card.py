@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from stirred.interchange import Tabular
-from stirred.spec.budget import shown
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import Hamming, HammingUnordered
-from stirred.spec.multiverse import declared_invariants
-from stirred.spec.normalisation import binds_nothing
-from stirred.spec.output_premetric import Approximate, Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.arithmetic.exact import Exact
+from stirred.spec.blocks.budget import shown
+from stirred.spec.blocks.input_premetric import Hamming, HammingUnordered
+from stirred.spec.blocks.multiverse import declared_invariants
+from stirred.spec.blocks.output_premetric import Approximate, Coarsened, Multiplicative, NormalisedRenyi
+from stirred.spec.order.normalisation import binds_nothing
 
 if TYPE_CHECKING:
     import polars as pl

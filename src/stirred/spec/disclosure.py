@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stirred.spec.exact import Exact
+from stirred.spec.arithmetic.exact import Exact
 from stirred.spec.specification import Flavor, Specification
 
 

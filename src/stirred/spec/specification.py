@@ -17,16 +17,16 @@ from pydantic import model_validator
 
 from stirred.documents import parse_json
 from stirred.errors import InputError, NewerSchema, NotComputable, ParametrisationMismatch
-from stirred.spec.block import BLOCKS, Block
-from stirred.spec.budget import LETTER, Budget
-from stirred.spec.domain import Domain
-from stirred.spec.exact import INFINITY
-from stirred.spec.input_premetric import InputPremetric
-from stirred.spec.invariant import accidental
-from stirred.spec.multiverse import Described, Invariants, Multiverse, Trivial
-from stirred.spec.output_premetric import OutputPremetric
-from stirred.spec.policy import matched
-from stirred.spec.record_unit import require_one_unit
+from stirred.spec.arithmetic.exact import INFINITY
+from stirred.spec.blocks.block import BLOCKS, Block
+from stirred.spec.blocks.budget import LETTER, Budget
+from stirred.spec.blocks.domain import Domain
+from stirred.spec.blocks.input_premetric import InputPremetric
+from stirred.spec.blocks.invariant import accidental
+from stirred.spec.blocks.multiverse import Described, Invariants, Multiverse, Trivial
+from stirred.spec.blocks.output_premetric import OutputPremetric
+from stirred.spec.blocks.policy import matched
+from stirred.spec.finite.record_unit import require_one_unit
 
 SCHEMA_VERSION = 1
 

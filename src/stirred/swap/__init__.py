@@ -4,11 +4,48 @@
 protection loss and its inverse; ``PairwiseSwap`` and ``ExperimentalSwap`` are for comparison and trials.
 """
 
-from stirred.swap.experimental import ExperimentalSwap
-from stirred.swap.files import swap_files
-from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.pairwise import PairwiseSwap
-from stirred.swap.rate import VariableRate
-from stirred.swap.records import Records
+from __future__ import annotations
 
-__all__ = ["ExperimentalSwap", "PairwiseSwap", "PermutationSwap", "Records", "VariableRate", "swap_files"]
+from typing import TYPE_CHECKING
+
+from stirred.doors import door
+
+if TYPE_CHECKING:
+    from stirred.swap.accuracy import table_after, utility
+    from stirred.swap.derangement import select_records
+    from stirred.swap.enumeration import (
+        Data,
+        Derange,
+        Record,
+        Weights,
+        exact_loss,
+        margin_patterns,
+        non_vacuous_derangements,
+        outcomes,
+        pattern_records,
+        permutation_law,
+        uniform_derangements,
+        universe,
+    )
+    from stirred.swap.experimental import ExperimentalSwap
+    from stirred.swap.files import swap_files
+    from stirred.swap.loss import (
+        least_loss,
+        least_loss_rate,
+        least_tighter_loss,
+        least_tighter_loss_rate,
+        lower_bound,
+        rates_for,
+        swap_probability,
+        tighter_loss,
+    )
+    from stirred.swap.mechanism import PermutationSwap
+    from stirred.swap.named import require_hold, require_presentable, with_named_persons
+    from stirred.swap.nesting import require_whole
+    from stirred.swap.pairwise import PairwiseSwap
+    from stirred.swap.prepared import Prepared
+    from stirred.swap.rate import VariableRate
+    from stirred.swap.records import Records, as_records
+    from stirred.swap.strata import InvariantReport
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

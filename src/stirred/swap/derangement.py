@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.errors import NotComputable
-from stirred.noise import Source, bernoulli
-from stirred.noise.source import LARGEST_DRAW
+from stirred.noise import LARGEST_DRAW, Source, bernoulli
 from stirred.swap.kernel import (
     as_half_words,
     count_all,

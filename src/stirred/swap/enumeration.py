@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stirred.errors import InputError
-from stirred.spec.exact import ZERO, Exact, as_fraction
-from stirred.spec.steepest import steepest
+from stirred.spec import ZERO, Exact, as_fraction, steepest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,10 +16,7 @@ import numpy as np
 from stirred.data import code_columns
 from stirred.errors import InputError, Refusal
 from stirred.noise import Source, bernoulli
-from stirred.spec.budget import Budget
-from stirred.spec.exact import INFINITY, as_fraction
-from stirred.spec.policy import Stated
-from stirred.spec.specification import Standing
+from stirred.spec import INFINITY, Budget, Standing, Stated, as_fraction
 from stirred.swap.derangement import derange, select_records
 from stirred.swap.enumeration import (
     Derange,

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred.data import Codes, ExactTable, Exposure, code_columns
-from stirred.data.exposure import alone, determined_by_two_tables
-from stirred.spec.invariant import Count
+from stirred.data import Codes, ExactTable, Exposure, alone, code_columns, determined_by_two_tables
+from stirred.spec import Count
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,7 +26,7 @@ from stirred.errors import InputError
 from stirred.interchange import write_parquet
 from stirred.noise import RandomSource, Source
 from stirred.places import inside, require_new, slugs, whole_folder
-from stirred.spec.specification import Specification
+from stirred.spec import Specification
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import group_by_stratum
 from stirred.swap.mechanism import PermutationSwap, unpublishable

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from stirred.errors import InputError, Refusal
-from stirred.spec.exact import INFINITY, ZERO, Exact, as_fraction
+from stirred.spec import INFINITY, ZERO, Exact, as_fraction
 
 EXACT_DERANGEMENTS = 400
 LARGEST_EXACT_POWER = 2_000

@@ -23,18 +23,28 @@ import numpy as np
 from stirred.data import require_columns, require_levels, row_hashes, tabulate
 from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import RandomSource, Source
-from stirred.spec.budget import Budget
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import Exact, as_fraction
-from stirred.spec.input_premetric import HammingUnordered
-from stirred.spec.invariant import Condition, Count
-from stirred.spec.multiverse import Invariants
-from stirred.spec.output_premetric import Multiplicative
-from stirred.spec.policy import Stated, Swapping
-from stirred.spec.protocol import Release, trial
-from stirred.spec.psa import swapping_invariants, swapping_loss
-from stirred.spec.schema import Attribute, Schema
-from stirred.spec.specification import Specification, Standing
+from stirred.spec import (
+    Attribute,
+    Budget,
+    Condition,
+    Count,
+    Domain,
+    Exact,
+    HammingUnordered,
+    Invariants,
+    Multiplicative,
+    Release,
+    Schema,
+    Specification,
+    Stage,
+    Standing,
+    Stated,
+    Swapping,
+    as_fraction,
+    swapping_invariants,
+    swapping_loss,
+    trial,
+)
 from stirred.swap.derangement import Rates, draw_donors
 from stirred.swap.exposure import exposure_of
 from stirred.swap.loss import tighter_loss, variable_rate_loss

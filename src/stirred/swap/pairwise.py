@@ -19,10 +19,7 @@ import numpy as np
 from stirred.data import code_columns
 from stirred.errors import InputError
 from stirred.noise import RandomSource, Source, bernoulli, integers
-from stirred.spec.budget import Budget
-from stirred.spec.exact import INFINITY, as_fraction
-from stirred.spec.protocol import Release, trial
-from stirred.spec.specification import Specification
+from stirred.spec import INFINITY, Budget, Release, Specification, as_fraction, trial
 from stirred.swap.mechanism import PermutationSwap
 from stirred.swap.order import random_order
 from stirred.swap.records import as_records

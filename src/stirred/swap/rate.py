@@ -16,7 +16,7 @@ import numpy as np
 from stirred.data import code_columns, require_columns
 from stirred.errors import InputError, Refusal
 from stirred.interchange import as_polars
-from stirred.spec.exact import as_fraction
+from stirred.spec import as_fraction
 from stirred.swap.derangement import Rates
 from stirred.swap.roles import Roles
 

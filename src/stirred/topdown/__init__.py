@@ -6,36 +6,28 @@ the 2020 Census; ``Gls`` has unconstrained estimates with confidence intervals; 
 a folder.
 """
 
-from stirred.topdown.budget import Allocation
-from stirred.topdown.cells import Cells, Query
-from stirred.topdown.constraint import Edit, EqualTo, Facilities, Invariant, StructuralZero
-from stirred.topdown.estimates import Estimates
-from stirred.topdown.estimation import Settings
-from stirred.topdown.files import run_plan
-from stirred.topdown.gls import Gls
-from stirred.topdown.measurement import Design, Measurements
-from stirred.topdown.mechanism import Earlier, TopDown, Universe
-from stirred.topdown.plan import Plan
-from stirred.topdown.presets import preset
+from __future__ import annotations
 
-__all__ = [
-    "Allocation",
-    "Cells",
-    "Design",
-    "Earlier",
-    "Edit",
-    "EqualTo",
-    "Estimates",
-    "Facilities",
-    "Gls",
-    "Invariant",
-    "Measurements",
-    "Plan",
-    "Query",
-    "Settings",
-    "StructuralZero",
-    "TopDown",
-    "Universe",
-    "preset",
-    "run_plan",
-]
+from typing import TYPE_CHECKING
+
+from stirred.doors import door
+
+if TYPE_CHECKING:
+    from stirred.topdown.budget import Allocation, Change
+    from stirred.topdown.cells import Cells, Query
+    from stirred.topdown.constraint import Edit, EqualTo, Facilities, Invariant, StructuralZero
+    from stirred.topdown.estimates import Estimates
+    from stirred.topdown.estimation import Settings
+    from stirred.topdown.exposure import exposures_of
+    from stirred.topdown.files import run_plan
+    from stirred.topdown.gls import Gls
+    from stirred.topdown.intervals import estimator_of, table_with_intervals
+    from stirred.topdown.invariants import split_count
+    from stirred.topdown.measurement import Chunk, Design, Measurements, file_of, measured_again, noise_of
+    from stirred.topdown.mechanism import Earlier, TopDown, Universe
+    from stirred.topdown.penalty import Penalty, cut
+    from stirred.topdown.plan import Plan, TablePlan
+    from stirred.topdown.presets import Preset, preset
+    from stirred.topdown.rounding import Layer, round_children
+else:
+    __getattr__, __dir__, __all__ = door(__name__)

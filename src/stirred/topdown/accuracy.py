@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram
+from stirred.data import Histogram
 from stirred.errors import InputError
 from stirred.interchange import Tabular
 from stirred.topdown.budget import Allocation

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine
 from stirred.errors import InputError
-from stirred.spec.schema import Level
+from stirred.spec import Level
 from stirred.topdown.cells import Cells, Query
 from stirred.topdown.constraint import Declared, Edit, Facilities, Invariant, StructuralZero
 from stirred.topdown.invariants import (

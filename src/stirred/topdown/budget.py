@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from stirred.errors import InputError, InvalidBudget, UnknownName
 from stirred.interchange import Tabular
-from stirred.spec.exact import as_fraction
+from stirred.spec import as_fraction
 from stirred.topdown.cells import Cells
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.spec.schema import Schema
+    from stirred.spec import Schema
 
 Change = Literal["replace-one", "add-remove"]
 
@@ -52,7 +52,7 @@ class Allocation(Tabular):
 
     Examples
     --------
-    >>> from stirred.spec.schema import Schema
+    >>> from stirred.spec import Schema
     >>> cells = Cells(Schema.of(sex=("f", "m"), age=range(3)))
     >>> halves = {"total": "1/2", "sex * age": "1/2"}
     >>> allocation = Allocation.of(cells, 1, {"state": "1/4", "block": "3/4"}, halves)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError, UnknownName
-from stirred.spec.schema import Level, Recode, Schema
+from stirred.spec import Level, Recode, Schema
 
 TOTAL, DETAILED = "total", "detailed"
 LARGEST = 1 << 24

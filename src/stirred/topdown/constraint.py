@@ -11,9 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stirred.spec.block import Block
-from stirred.spec.invariant import Count
-from stirred.spec.schema import Level
+from stirred.spec import Block, Count, Level
 
 
 class Invariant(Block):

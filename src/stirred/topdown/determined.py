@@ -35,7 +35,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.spine import Spine
+from stirred.data import Spine
 from stirred.topdown.bounds import UNBOUNDED
 
 LARGEST = 50_000

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.data.histogram import Histogram
+from stirred.data import Histogram
 from stirred.topdown.measurement import Design
 
 

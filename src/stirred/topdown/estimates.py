@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stirred.data.histogram import Histogram
-from stirred.data.spine import Spine
-from stirred.data.table import require_columns
+from stirred.data import Histogram, Spine, require_columns
 from stirred.errors import InputError
 from stirred.interchange import as_polars
-from stirred.spec.schema import Level
+from stirred.spec import Level
 from stirred.topdown.cells import Cells, Query
 
 if TYPE_CHECKING:

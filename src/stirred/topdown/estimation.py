@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram
+from stirred.data import Histogram
 from stirred.errors import Refusal
 from stirred.topdown.algebra import LARGEST_CORE, Algebra
 from stirred.topdown.bounds import Bounds

@@ -16,8 +16,7 @@ from stirred.errors import Refusal
 from stirred.interchange import write_csv, write_parquet
 from stirred.noise import RandomSource, Source
 from stirred.places import inside, private_folder, require_new, slug, whole_folder
-from stirred.spec.protocol import Release, trial
-from stirred.spec.specification import Specification
+from stirred.spec import Release, Specification, trial
 from stirred.topdown.estimates import Estimates
 from stirred.topdown.exposure import exposures_of
 from stirred.topdown.intervals import estimator_of, table_with_intervals

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.spine import Spine
+from stirred.data import Spine
 from stirred.errors import InputError, NotComputable
 from stirred.topdown.algebra import LARGEST_CORE, Algebra
 from stirred.topdown.measurement import Design

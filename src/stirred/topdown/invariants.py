@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine
 from stirred.errors import InputError
-from stirred.spec.invariant import Count, plural
-from stirred.spec.schema import Level
+from stirred.spec import Count, Level, plural
 from stirred.topdown.cells import Cells, Query
 from stirred.topdown.constraint import Declared, Facilities, Invariant
 

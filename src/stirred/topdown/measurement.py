@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine
 from stirred.errors import InputError
 from stirred.interchange import replace_atomically
 from stirred.noise import Source, discrete_gaussian

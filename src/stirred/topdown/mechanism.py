@@ -23,24 +23,30 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.histogram import Histogram, count_cells, levels_of
-from stirred.data.spine import Spine
+from stirred.data import Histogram, Spine, count_cells, levels_of
 from stirred.errors import InputError, UnknownName
 from stirred.interchange import as_polars
 from stirred.noise import RandomSource, Source
 from stirred.places import slug
-from stirred.spec.budget import Budget
-from stirred.spec.composition import compose
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import Exact
-from stirred.spec.input_premetric import HammingUnordered, SymmetricDifference
-from stirred.spec.invariant import plural
-from stirred.spec.multiverse import Invariants, Trivial
-from stirred.spec.output_premetric import NormalisedRenyi
-from stirred.spec.protocol import Release, trial
-from stirred.spec.schema import Attribute, Schema
-from stirred.spec.specification import Specification
-from stirred.spec.unit import change_unit
+from stirred.spec import (
+    Attribute,
+    Budget,
+    Domain,
+    Exact,
+    HammingUnordered,
+    Invariants,
+    NormalisedRenyi,
+    Release,
+    Schema,
+    Specification,
+    Stage,
+    SymmetricDifference,
+    Trivial,
+    change_unit,
+    compose,
+    plural,
+    trial,
+)
 from stirred.topdown.accuracy import accuracy
 from stirred.topdown.algebra import Algebra
 from stirred.topdown.bounds import Bounds

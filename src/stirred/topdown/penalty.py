@@ -75,7 +75,7 @@ def cut(penalty: Penalty, resolution: float) -> Pieces:
     A target of 2.25 has its base at 2: one unit up costs 0.5, further units up and all units down cost 1.
 
     >>> import numpy as np
-    >>> from stirred.topdown.penalty import Penalty, cut
+    >>> from stirred.topdown import Penalty, cut
     >>> one = Penalty(np.array([2.25]), np.array([0]), np.array([9]), weight=1)
     >>> pieces = cut(one, resolution=1e-9)
     >>> [

@@ -13,16 +13,11 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stirred.data.spine import Spine
-from stirred.data.table import read_table, require_columns
+from stirred.data import Spine, read_table, require_columns
 from stirred.documents import read_yaml
 from stirred.errors import InputError
 from stirred.places import clash
-from stirred.spec.block import Block
-from stirred.spec.domain import Domain, Stage
-from stirred.spec.exact import as_fraction
-from stirred.spec.invariant import plural
-from stirred.spec.schema import Schema
+from stirred.spec import Block, Domain, Schema, Stage, as_fraction, plural
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import Cells
 from stirred.topdown.constraint import Constraint, Declared, Invariant, as_constraints

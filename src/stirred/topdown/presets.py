@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred.errors import UnknownName
-from stirred.spec.schema import Attribute, Recode, Schema
+from stirred.spec import Attribute, Recode, Schema
 from stirred.topdown.budget import Allocation
 from stirred.topdown.cells import DETAILED, TOTAL, Cells
 

@@ -116,7 +116,7 @@ def round_children(
     Two children share three persons; each child's total is rounded with its cells.
 
     >>> import numpy as np
-    >>> from stirred.topdown.rounding import Layer, round_children
+    >>> from stirred.topdown import Layer, round_children
     >>> x = np.array([[0.6, 0.6], [0.4, 1.4]])
     >>> round_children(x, np.array([1, 2]), [Layer(np.array([0, 0]), 1)]).counts.tolist()
     [[1, 0], [0, 2]]

@@ -1,0 +1,70 @@
+"""The demonstration: a synthetic county released twice, by swapping and by TopDown, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from stirred.casebook.county import synthetic_county
+from stirred.interchange import write_atomically
+from stirred.ledger import Ledger
+from stirred.places import whole_folder
+from stirred.release import Made, Plan, SideBySide, audit_plan, compare_releases, open_account, run_release
+
+PLANS = ("swap", "topdown")
+OWNER, CURATOR = "Owner", "Curator"
+ROOM = 64 << 20
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What the demonstration made."""
+
+    folder: Path
+    releases: dict[str, Made]
+    comparison: SideBySide
+
+    @property
+    def report(self) -> Path:
+        """The page that compares the two guarantees."""
+        return self.folder / "comparison.html"
+
+
+def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Demonstration:
+    """Generate a county, open one account for it in a ledger, audit and run both plans, compare."""
+    with whole_folder(folder, room=ROOM) as temporary:
+        progress("generating a synthetic county")
+        data = temporary / "county"
+        synthetic_county().write(data)
+        ledger = Ledger.create(temporary / "ledger.db", owner=OWNER)
+        ledger.appoint(CURATOR, "curator", by=OWNER)
+        paths = {name: data / f"{name}.yaml" for name in PLANS}
+        for name, path in paths.items():
+            write_atomically(path, example_plan(name))
+        progress("opening one account for both releases")
+        open_account(list(paths.values()), ledger, by=OWNER)
+        made = {}
+        for name, path in paths.items():
+            plan = Plan.load(path)
+            progress(f"auditing: {plan.title}")
+            audit = audit_plan(path)
+            progress(f"releasing: {plan.title}")
+            made[name] = run_release(path, temporary / name, ledger, audit=audit)
+        progress("comparing the two")
+        compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
+        write_atomically(temporary / "comparison.html", compared.page())
+    return Demonstration(folder, {name: _moved(m, folder / name) for name, m in made.items()}, compared)
+
+
+def example_plan(name: str) -> str:
+    """The text of a shipped plan."""
+    place = resources.files("stirred.casebook") / "examples" / f"{name}.yaml"
+    return place.read_text(encoding="utf-8")
+
+
+def _moved(made: Made, folder: Path) -> Made:
+    from dataclasses import replace
+
+    return replace(made, folder=folder)

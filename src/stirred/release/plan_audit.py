@@ -1,0 +1,212 @@
+"""Audit a plan: everything that applies, on the data that it names, before anything is spent.
+
+What is drawn for an audit stays in a private temporary folder and is removed. The record says verdicts,
+losses and counts that are functions of the invariants or of the audit's own toys; it carries no value of the
+data.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stirred import __version__
+from stirred.audit import ANNOUNCED, Finding, Verdict, claim_audit, falls_short, require_auditable
+from stirred.errors import Refusal
+from stirred.noise import Source, TestSource
+from stirred.release.job import Job, job_of
+from stirred.release.plan import Plan, SwapPlan
+from stirred.release.replay import replayed
+from stirred.spec import Budget, Exact, Specification
+
+DRAWS = 100_000
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """What the audits of a plan found."""
+
+    plan: str
+    title: str
+    claim: str
+    made_on: str
+    version: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def clean(self) -> bool:
+        """Whether no audit refuted the claim."""
+        return not any(finding.violated for finding in self.findings)
+
+    @property
+    def sentence(self) -> str:
+        """The record in one sentence."""
+        broken = sum(finding.violated for finding in self.findings)
+        tried = sum(finding.verdict is Verdict.NOT_REFUTED for finding in self.findings) + broken
+        empty = len(self.findings) - tried
+        rest = f" {empty} more had nothing to look at." if empty else ""
+        vacuous = [
+            f.sentence for f in self.findings if f.audit == "universe" and f.verdict is Verdict.VACUOUS
+        ]
+        if self.clean and vacuous:
+            return f"The guarantee is VACUOUS for these data: {'; '.join(vacuous)}. No audit can refute it."
+        if self.clean:
+            return f"{tried} audits tried to refute this guarantee, and none did.{rest}"
+        return f"{broken} of {tried} audits REFUTED the claim.{rest}"
+
+    def public(self) -> AuditRecord:
+        """What may be published of it.
+
+        Whether and how often another data set of the universe was found to replay on can depend on the data
+        beyond their invariants; that nothing differed cannot, since a release is made only then.
+        """
+        return replace(self, findings=tuple(map(_public, self.findings)))
+
+    def record(self) -> dict[str, Any]:
+        """Plain data with stable keys; no pair of data sets, no event."""
+        return {
+            "schema_version": 1,
+            "type": "audit",
+            "plan": self.plan,
+            "title": self.title,
+            "claim": self.claim,
+            "made_on": self.made_on,
+            "version": self.version,
+            "clean": self.clean,
+            "sentence": self.sentence,
+            "findings": [finding.record() for finding in self.findings],
+        }
+
+    def to_markdown(self) -> str:
+        """As a page of text."""
+        from stirred.report import audit_page
+
+        return audit_page(self.title, self.claim, self.record())
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _public(finding: Finding) -> Finding:
+    if finding.audit != "replay" or finding.violated:
+        return finding
+    sentence = (
+        "published again from the same draw on other data sets of the universe, as far as these were found: "
+        "no public file, no entry of the manifest and no event of the ledger differs"
+    )
+    return Finding("replay", finding.subject, Verdict.NOT_REFUTED, sentence)
+
+
+def claim_of(plan: Plan, guarantee: Specification) -> Specification:
+    """What a plan claims: the guarantee of its mechanism, with the announced budget if there is one."""
+    if plan.claim is None:
+        return guarantee
+    budget = Budget(
+        parametrisation=guarantee.budget.parametrisation,
+        amounts=(Exact.of(plan.claim),),
+        policy=None if guarantee.budget.policy is None else ANNOUNCED,
+        at=guarantee.budget.at,
+    )
+    return guarantee.flavor.with_budget(
+        budget, assumptions=guarantee.assumptions, standing=guarantee.standing
+    )
+
+
+def require_claim(plan: Plan, guarantee: Specification) -> None:
+    """Refuse a plan whose mechanism needs more than the announced budget."""
+    if falls_short(claim_of(plan, guarantee), guarantee):
+        raise _claims_less(str(guarantee.budget))
+
+
+def require_claim_without_data(plan: Plan, job: Job) -> None:
+    """Refuse a plan whose mechanism needs more than the announced budget on any data."""
+    if plan.claim is None:
+        return
+    least = job.least_budget()
+    if least.amount > Exact.of(plan.claim):
+        raise _claims_less(f"{least}, or more")
+
+
+def _claims_less(guaranteed: str) -> Refusal:
+    return Refusal(
+        f"the plan claims less than its mechanism guarantees ({guaranteed})",
+        field="claim",
+        expected="at least the budget of the mechanism",
+        hint="Correct the claim, or protect more; `stirred audit run` shows what refutes it.",
+    )
+
+
+def audit_plan(
+    path: Path,
+    *,
+    claim: Specification | None = None,
+    random: Source | None = None,
+    draws: int = DRAWS,
+) -> AuditRecord:
+    """Run every audit that applies to a plan.
+
+    Parameters
+    ----------
+    path
+        The plan.
+    claim
+        What is audited; what the plan claims if not given.
+    random
+        Randomness of the audits; the operating system's if not given.
+    draws
+        Draws of each statistical audit.
+    """
+    plan = Plan.load(path)
+    job = job_of(plan, path.parent)
+    job.prepare()
+    guarantee = job.specification()
+    claimed = claim_of(plan, guarantee) if claim is None else claim
+    require_auditable(claimed)
+    # What is drawn for an audit is marked as never to be published; nobody knows the seed.
+    source = TestSource(secrets.randbits(256)) if random is None else random.spawn()
+    with _removed_when_terminated():
+        held = claim_audit(claimed, guarantee, subject="the claim against what the mechanism guarantees")
+        findings = (held, *_findings(plan, job, claimed, source, draws))
+    return AuditRecord(
+        plan=plan.digest,
+        title=plan.title,
+        claim=str(claimed),
+        made_on=datetime.now(UTC).date().isoformat(),
+        version=__version__,
+        findings=findings,
+    )
+
+
+def _findings(plan: Plan, job: Any, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
+    from stirred.release import swap_audit, topdown_audit
+
+    room: Any = swap_audit if isinstance(plan.mechanism, SwapPlan) else topdown_audit
+    own = room.audits(job, claim, source.child(1), draws)
+    members = room.members(job, claim, source.child(2))
+    return (*own, replayed(plan, job, claim, members, source.child(3)))
+
+
+@contextmanager
+def _removed_when_terminated() -> Iterator[None]:
+    """A termination becomes an ordinary exit, so that temporary folders are removed on the way."""
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,259 @@
+"""Run a plan once: gate, spend, draw, publish.
+
+Guarantee
+    The spend is in the ledger before a random word is drawn. The folder appears complete or not at all. A run
+    that fails or is killed keeps its spend; run again with the same plan, folder and data, it is resumed and
+    nothing is spent twice. Of two runs of one plan at one time the later is refused; where the system has no
+    locks, the ledger lets one of them publish. What an interrupted run had
+    drawn is destroyed before anything is drawn again. Bad data and a folder that cannot be written are
+    refused before anything is spent.
+Assumes
+    What ``release.folder`` and ``release.payment`` assume.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+from stirred.alone import alone
+from stirred.errors import InputError, Refusal, StirredError
+from stirred.ledger import Ledger, Spend
+from stirred.noise import RandomSource, Source
+from stirred.places import neighbour, require_new, require_room
+from stirred.release.documents import record_of, write_documents, write_internal
+from stirred.release.folder import (
+    INTERNAL,
+    PUBLIC,
+    Work,
+    appear,
+    part_of,
+    place_of,
+    settle,
+    unwritten,
+    working_folder,
+)
+from stirred.release.job import Facts, Job, Progress, job_of
+from stirred.release.manifest import NAME, SEALS, Manifest, Seals, manifest_of
+from stirred.release.manifest import PURPOSE as INTERNAL_FILES
+from stirred.release.payment import drawing_of, known_spend, paid, remove_parts, require_payable
+from stirred.release.plan import Plan
+from stirred.release.plan_audit import AuditRecord, claim_of, require_claim
+from stirred.release.protection import protected
+from stirred.report import Override, Passage, gate, lint
+from stirred.report import record_of as registry_record
+from stirred.spec import Specification
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release: where it is and what it promises."""
+
+    folder: Path
+    specification: Specification
+    publishable: bool
+    resumed: bool
+    manifest: Manifest
+
+
+def run_release(
+    path: Path,
+    output: Path,
+    ledger: Ledger | None,
+    *,
+    random: Source | None = None,
+    override: Override | None = None,
+    progress: Progress | None = None,
+    audit: AuditRecord | Callable[[], AuditRecord] | None = None,
+    pay_again: bool = False,
+) -> Made:
+    """Run a plan into a folder.
+
+    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone. The record
+    of an audit of this plan is published with the release; one that refuted the claim stops it. A function
+    that audits is called after everything that is quickly refused, and before anything is spent.
+    ``pay_again`` gives up an interrupted run that was paid for in another folder, or on other data.
+    """
+    plan = Plan.load(path)
+    named, output = output, place_of(output)
+    source = RandomSource() if random is None else random
+    if source.publishable and ledger is None:
+        raise Refusal(
+            "a release is paid for in a ledger",
+            field="ledger",
+            expected="a ledger in which the data set is open",
+            hint="Create one and open the data set, or make a test run.",
+        )
+    require_new(output)
+    known = None if ledger is None or not source.publishable else known_spend(plan, ledger)
+    if ledger is not None and known is not None and known.manifest is not None:
+        return _recovered(output, named, ledger, known)
+    job = job_of(plan, path.parent)
+    passage = gate(plan.checklist, override)
+    specification, facts = job.specification(), job.facts()
+    _require_consistent(plan, specification)
+    require_claim(plan, specification)
+    facts, passage = protected(plan, job, facts, passage, override)
+    job.prepare()
+    job.require_presentable()
+    require_room(output, job.room())
+    drawing = None
+    if ledger is not None and source.publishable:
+        drawing = drawing_of(job, output, ledger)
+        require_payable(plan, specification, ledger, known, drawing, pay_again=pay_again)
+    audited = audit() if callable(audit) else audit
+    _require_clean(plan, specification, audited)
+    run = _Run(plan, job, facts, specification, passage, source, ledger, progress, audited)
+    if ledger is None or drawing is None:
+        with working_folder(neighbour(output, "test")) as work:
+            manifest = run.written(work.folder, None)
+            settle(work.folder)
+            work.folder.rename(output)
+        return Made(named, specification, False, False, manifest)
+    with alone(output):
+        # Auditing takes time: another process may have released the plan meanwhile.
+        known = known_spend(plan, ledger)
+        if known is not None and known.manifest is not None:
+            return _recovered(output, named, ledger, known)
+        require_new(output)
+        spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
+        manifest = run.published(output, spend, ledger)
+    return Made(named, specification, True, spend.attempt > 1, manifest)
+
+
+def _require_consistent(plan: Plan, specification: Specification) -> None:
+    """Refuse a record for the registry that contradicts itself or the guarantee."""
+    if plan.registry is None:
+        return
+    found = lint(registry_record(specification, plan.registry, delta=Fraction(plan.delta)), specification)
+    if found:
+        raise InputError(
+            f"the record for the registry contradicts itself: {found[0]}",
+            field="registry",
+            expected="fields that agree with each other and with the guarantee",
+            hint="Correct the plan; nothing was drawn or spent.",
+        )
+
+
+def _require_clean(plan: Plan, specification: Specification, audit: AuditRecord | None) -> None:
+    """Refuse an audit that refuted the claim, or that is of another plan or claim."""
+    if audit is None:
+        return
+    same = audit.plan == plan.digest and audit.claim == str(claim_of(plan, specification))
+    if not same or not audit.findings:
+        raise InputError(
+            "the audit is of another plan, or of another claim",
+            field="audit",
+            expected="the record of an audit of this very plan",
+            hint="Audit the plan again: it was changed.",
+        )
+    if not audit.clean:
+        raise Refusal(
+            audit.sentence,
+            field="audit",
+            expected="a claim that no audit refutes",
+            hint="Nothing was drawn or spent. See what refuted it: stirred audit run PLAN.",
+        )
+
+
+def _recovered(output: Path, named: Path, ledger: Ledger, spend: Spend) -> Made:
+    """A run that was killed between its last entry in the ledger and the appearance of the folder."""
+    folder = part_of(output, spend.sequence, spend.attempt)
+    if not folder.is_dir():
+        raise Refusal(
+            "this plan has been released already",
+            field="plan",
+            expected="a plan that was not run before",
+            hint="A second release of the same data costs again: write a new plan for it. If the first run "
+            "was interrupted, name the folder that it was to write.",
+        )
+    manifest, seals = Manifest.read(folder), Seals.read(folder)
+    key = ledger.derived_key(INTERNAL_FILES)
+    internal = ["the seals"] if seals is None else seals.differences(folder, key)
+    if manifest.digest != spend.manifest or manifest.differences(folder) or internal:
+        raise Refusal(
+            "the products of a finished run are damaged",
+            field="output",
+            expected="the folder as the interrupted run left it",
+            hint="The spend stays in the ledger; a new release needs a new plan and costs again.",
+        )
+    try:
+        appear(folder, output, manifest)
+    except OSError as error:
+        raise unwritten(error) from None
+    return Made(named, spend.specification, True, True, manifest)
+
+
+def _discard(ledger: Ledger, spend: Spend, by: str) -> None:
+    """Say that a failed run removes what it drew; where the ledger cannot be written it stays unsaid."""
+    with contextlib.suppress(StirredError):
+        ledger.discard(spend, spend.attempt, by=by)
+
+
+def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: Work) -> None:
+    """Enter the products in the ledger; unless it refuses them they are kept, whatever interrupts."""
+    work.finished = True
+    try:
+        ledger.finish(spend, manifest.digest, by=by)
+    except StirredError:
+        work.finished = False
+        raise
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is known before the draw: everything that a release is made from."""
+
+    plan: Plan
+    job: Job
+    facts: Facts
+    specification: Specification
+    passage: Passage
+    source: Source
+    ledger: Ledger | None
+    progress: Progress | None
+    audit: AuditRecord | None
+
+    def published(self, output: Path, spend: Spend, ledger: Ledger) -> Manifest:
+        """Draw what was paid for; the folder appears when the ledger has its manifest."""
+        by = self.plan.curator
+        part = part_of(output, spend.sequence, spend.attempt)
+        with working_folder(part, lambda: _discard(ledger, spend, by)) as work:
+            ledger.begin(spend, by=by)
+            manifest = self.written(work.folder, spend)
+            settle(work.folder)
+            _finish(ledger, spend, manifest, by, work)
+            appear(work.folder, output, manifest)
+        # A run that was overtaken may have written on after its leftovers were destroyed.
+        remove_parts(output, spend, spend.attempt - 1)
+        return manifest
+
+    def written(self, folder: Path, spend: Spend | None) -> Manifest:
+        """Draw, publish, diagnose, report; everything under a temporary name."""
+        publishable = self.source.publishable
+        public = folder / (PUBLIC if publishable else INTERNAL)
+        public.mkdir(exist_ok=True)
+        primitive = self.job.draw(self.source.spawn(), public)
+        published = self.job.publish(primitive, public, self.progress)
+        record = record_of(
+            self.plan,
+            self.facts,
+            self.specification,
+            self.passage,
+            published,
+            None if spend is None else self.ledger,
+            spend,
+            self.audit,
+        )
+        if not publishable:
+            record = replace(record, publishable=False, reason="it was made with a test seed")
+        write_documents(record, public)
+        write_internal(record, self.job.diagnose(primitive), self.audit, folder / INTERNAL)
+        key = None if self.ledger is None or spend is None else self.ledger.derived_key(INTERNAL_FILES)
+        (folder / SEALS).write_text(Seals.of(folder, key).text(), encoding="utf-8")
+        manifest = manifest_of(self.plan, folder, spend, publishable=publishable)
+        (folder / NAME).write_text(manifest.text(), encoding="utf-8")
+        return manifest

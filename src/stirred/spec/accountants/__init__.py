@@ -1,0 +1,1 @@
+"""Losses of repeated and of sampled releases."""

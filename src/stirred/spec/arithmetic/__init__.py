@@ -1,0 +1,1 @@
+"""Exact and extended-real arithmetic of budgets and distances."""

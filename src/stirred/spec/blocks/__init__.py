@@ -1,0 +1,1 @@
+"""The five building blocks: domain, multiverse, input premetric, output premetric, budget."""

@@ -1,0 +1,1 @@
+"""Composition, conversion and change of unit: guarantees made of guarantees."""

@@ -1,0 +1,1 @@
+"""Finite domains: laws, mechanisms and what a guarantee says of them, enumerated."""

@@ -1,0 +1,1 @@
+"""The flavors of the literature, and the 2020 Census, as data."""

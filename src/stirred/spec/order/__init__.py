@@ -1,0 +1,1 @@
+"""Which guarantee is stronger: comparison, its reasons and its witnesses."""

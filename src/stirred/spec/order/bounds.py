@@ -1,0 +1,127 @@
+"""Bounds between input premetrics: the largest l and least u with l d <= d' <= u d.
+
+Reference
+    Proposition 2.4.15 of the thesis: then M(d, eps) is inside M(d', eps/l), and M(d', eps) inside
+    M(d, u eps). Only pairs that share a universe need the inequalities, so invariants may rescue a
+    comparison that fails on the whole domain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from stirred.errors import NotComputable
+from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
+from stirred.spec.arithmetic.extended import infimum, quotient, supremum
+from stirred.spec.blocks.domain import Domain
+from stirred.spec.blocks.input_premetric import (
+    EditDistance,
+    Hamming,
+    HammingUnordered,
+    Matrix,
+    Neighbours,
+    SymmetricDifference,
+)
+from stirred.spec.blocks.multiverse import AnyMultiverse, Trivial, invariant_units
+from stirred.spec.finite.record_unit import record_units
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """l and u of Proposition 2.4.15, and why they hold."""
+
+    lower: Exact
+    upper: Exact
+    reason: str
+
+
+def bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse | None = None) -> Bounds | None:
+    """Bounds of the second premetric by the first on pairs that share a universe.
+
+    Finite domains are enumerated, where everything reads records of one unit; otherwise known orders are
+    used, and ``None`` says that none applies.
+    """
+    if first == second:
+        one = Exact.of(1)
+        return Bounds(one, one, "the premetrics are the same")
+    universes = multiverse or Trivial()
+    if len(record_units(first) | record_units(second) | invariant_units(universes)) > 1:
+        return _known(first, second)
+    try:
+        return enumerated_bounds(first, second, domain, universes)
+    except NotComputable:
+        return _known(first, second)
+
+
+def enumerated_bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+    """The bounds on a domain that can be listed."""
+    a, b = first.matrix(domain), second.matrix(domain)
+    index = {point: i for i, point in enumerate(domain.enumerate())}
+    pairs = {
+        (index[x], index[y])
+        for universe in multiverse.universes(domain)
+        for x in universe
+        for y in universe
+        if x != y
+    }
+    lower = infimum(_lower_ratio(a, b, i, j) for i, j in pairs)
+    upper = supremum(_upper_ratio(a, b, i, j) for i, j in pairs)
+    return Bounds(lower, upper, "enumerated over all pairs that share a universe")
+
+
+def _lower_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
+    """The largest l with l a <= b at one pair."""
+    d, e = a[i][j], b[i][j]
+    if e.is_infinite or d.is_zero:
+        return INFINITY
+    return ZERO if d.is_infinite else quotient(e, d, up=False)
+
+
+def _upper_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
+    """The least u with b <= u a at one pair."""
+    d, e = a[i][j], b[i][j]
+    if d.is_infinite or e.is_zero:
+        return ZERO
+    return INFINITY if d.is_zero or e.is_infinite else quotient(e, d)
+
+
+def _known(first: Any, second: Any) -> Bounds | None:
+    for (small, large), (lower, upper, reason) in _ORDERS.items():
+        if first.unit != second.unit:
+            continue
+        if isinstance(first, small) and isinstance(second, large) and _fits(first, second):
+            return Bounds(Exact.of(lower), upper, reason)
+        if isinstance(first, large) and isinstance(second, small) and _fits(second, first):
+            return Bounds(_reciprocal(upper), _reciprocal(Exact.of(lower)), reason)
+    return None
+
+
+def _fits(small: Any, large: Any) -> bool:
+    return not isinstance(large, Neighbours) or large.sharpened == small
+
+
+def _reciprocal(value: Exact) -> Exact:
+    if value.is_zero:
+        return INFINITY
+    if value.is_infinite:
+        return ZERO
+    whole = value.rational
+    assert whole is not None
+    return Exact(Fraction(1) / whole)
+
+
+_ORDERS: dict[tuple[type, type], tuple[object, Exact, str]] = {
+    (SymmetricDifference, HammingUnordered): (
+        "1/2",
+        INFINITY,
+        "half the symmetric difference where sizes agree, infinite where they do not",
+    ),
+    (HammingUnordered, Hamming): (1, INFINITY, "order only adds differences (A.4 of the thesis)"),
+    (SymmetricDifference, EditDistance): (1, INFINITY, "order only adds differences (A.4)"),
+    (HammingUnordered, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
+    (Hamming, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
+    (SymmetricDifference, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
+    (EditDistance, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
+}
