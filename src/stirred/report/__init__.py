@@ -15,11 +15,14 @@ if TYPE_CHECKING:
         BudgetShare,
         Column,
         ExactStatistic,
+        Figure,
+        Grid,
         InternalRecord,
         LevelOfGeography,
         PublishedFile,
         PublishedTable,
         ReleaseRecord,
+        Section,
     )
     from stirred.report.registry import About, lint, record_of
     from stirred.report.table import ReleaseRow, ReleaseTable

@@ -84,6 +84,43 @@ class LevelOfGeography:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A figure as SVG text, with what it shows in words; ``frame`` is the style class of its frame."""
+
+    svg: str
+    caption: str = ""
+    title: str = ""
+    frame: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table to show: numbers and texts, formatted when shown; ``folded`` hides it until asked for."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one kind of mechanism says of itself in a report.
+
+    ``key`` is the name in the JSON edition, which has the facts and grids as numbers; ``may_not`` are
+    statements about the budget that this mechanism invites and that nobody may make.
+    """
+
+    key: str
+    title: str
+    lead: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    grids: tuple[Grid, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    may_not: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ReleaseRecord:
     """Everything public that a report says about a release."""
 
@@ -119,6 +156,7 @@ class ReleaseRecord:
     exposures: Exposures | None = None
     audit: Mapping[str, Any] | None = None
     registry: str | None = None
+    sections: tuple[Section, ...] = ()
 
 
 @dataclass(frozen=True)
