@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import polars as pl
 
+from support.protocol import guaranteed
 from stirred.audit import audit_laws, exact_audit
 from stirred.spec import Distribution, Domain, FiniteMechanism, Trivial, protection_loss
 from stirred.swap import PermutationSwap, pattern_records, universe
@@ -28,8 +29,8 @@ def against_the_twin(size: int) -> None:
     """All records different: the largest universe of so many records."""
     records = pattern_records((1,) * size, (1,) * size)
     points, made = universe(records), frames(records)
-    claim = SWAP.guarantee(made[0])
-    laws = [SWAP.outcomes(frame) for frame in made]
+    claim = guaranteed(SWAP, made[0])
+    laws = [SWAP.outcomes(SWAP.prepare(frame)) for frame in made]
     start = time.perf_counter()
     found = audit_laws(laws, points, claim)
     fast = time.perf_counter() - start

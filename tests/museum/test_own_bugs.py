@@ -187,8 +187,8 @@ def test_the_tape_holds_all_measurements_and_they_spend_the_budget():
     data = topdown._persons(*topdown.STAYED)
     artefacts = topdown.run(mechanism, data, tape)
     assert sum(call.cost.square for call in tape.calls) == topdown.RHO_SQUARED
-    counts, invariants = mechanism.prepare(data)
-    made = mechanism.finish(mechanism.measure(counts, TestSource(3).child(0)), invariants)
+    prepared = mechanism.prepare(data)
+    made = mechanism.finish(mechanism.draw(prepared, TestSource(3).child(0)), prepared.public)
     for level in topdown.LEVELS:
         assert made.products["person"].table(level, "detailed").rows() == artefacts[f"persons by {level}"]
 

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 import pytest
+from support.protocol import guaranteed
 
 from stirred.audit.claim import allowed_loss
 from stirred.errors import InputError, NotComputable, NotImplied, UnknownName
@@ -238,10 +239,10 @@ def test_the_mechanism_states_its_policy() -> None:
     tighter = PermutationSwap(
         unit="household", match=("m",), swap=("s",), hold=("h",), rate="1/2", loss="tighter"
     )
-    one, two, three = (m.guarantee(frame) for m in (half, high, tighter))
+    one, two, three = (guaranteed(m, frame) for m in (half, high, tighter))
     assert isinstance(one.budget.policy, Swapping)
     assert one.budget.at[0].value == 4
-    assert compare(one, half.guarantee(pl.concat([frame, frame]))).overall == Order.EQUIVALENT
+    assert compare(one, guaranteed(half, pl.concat([frame, frame]))).overall == Order.EQUIVALENT
     assert compare(one, two).overall == Order.INCOMPARABLE
     assert compare(three, one).overall == Order.STRONGER
 
@@ -375,8 +376,8 @@ def test_a_claim_of_another_universe_is_not_audited() -> None:
     frame = pl.DataFrame({"h": ["1", "2", "3", "4"], "s": ["x", "y", "z", "w"]})
     swap = PermutationSwap(unit="household", match=(), swap=("s",), hold=("h",), rate="1/2")
     with pytest.raises(InputError, match="another universe"):
-        allowed_loss(swap.guarantee(frame.head(2)), [frame])
-    assert allowed_loss(swap.guarantee(frame), [frame]) == swap.guarantee(frame).budget.amount
+        allowed_loss(guaranteed(swap, frame.head(2)), [frame])
+    assert allowed_loss(guaranteed(swap, frame), [frame]) == guaranteed(swap, frame).budget.amount
 
 
 def test_ceilings_are_constants(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from support.protocol import guaranteed
 
 from stirred.errors import InputError, Refusal
 from stirred.noise import TestSource
@@ -94,7 +95,7 @@ def test_experimental_laws_agree_with_their_enumeration(fields: dict[str, str]) 
 
 def test_small_experiments_are_enumerated_and_large_ones_uncertified() -> None:
     swap = ExperimentalSwap(match=(), swap=("county", "block"), rate="1/2", law="no-vacuous")
-    small = swap.guarantee(toy())
+    small = guaranteed(swap, toy())
     assert small.standing == "enumerated"
     assert not small.budget.amount.is_infinite
     large = swap.release(town(200), TestSource(1))
@@ -115,7 +116,7 @@ def test_experiments_with_persons_are_uncertified_however_small() -> None:
     frame = toy().with_columns(id=pl.Series(range(4)))
     persons = pl.DataFrame({"id": range(4), "age": [1, 2, 3, 4]})
     swap = ExperimentalSwap(match=(), swap=("county", "block"), rate="1/2", law="no-vacuous")
-    assert swap.guarantee(Records.of(frame, persons, "id")).standing == "uncertified"
+    assert guaranteed(swap, Records.of(frame, persons, "id")).standing == "uncertified"
 
 
 def test_nearby_first_without_swaps_anywhere_is_refused() -> None:

@@ -51,7 +51,7 @@ def test_frechet_determined_records_are_those_of_the_enumerated_universe(seed: i
         columns["m"] = [0] * size
     frame = pl.DataFrame(columns)
     psa = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2")
-    found = psa.report(frame).exposure
+    found = psa.prepare(frame).report.exposure
     assert found.determined == determined_by_enumeration(frame.select("m", "h", "s").rows())
     assert found.determined == frechet(frame, ["m"], ["h"], ["s"]).number
     tables = (frame.select("m", "h").rows(), frame.select("m", "s").rows())
@@ -75,7 +75,7 @@ def test_persons_belong_to_what_is_held(seed: int) -> None:
     types = {"id": pl.Int64, "sex": pl.String, "age": pl.Int64}
     persons = pl.DataFrame(people, schema=types)
     psa = PermutationSwap(match=(), swap=("s",), hold=("h",), rate="1/2")
-    found = psa.report(Records.of(homes, persons, "id")).exposure
+    found = psa.prepare(Records.of(homes, persons, "id")).report.exposure
     bags = [tuple(sorted((p["sex"], p["age"]) for p in people if p["id"] == i)) for i in range(size)]
     records = [(0, (h, bag), s) for h, s, bag in zip(homes["h"], homes["s"], bags, strict=True)]
     assert found.determined == determined_by_enumeration(records)
@@ -96,7 +96,7 @@ def test_imputed_records_that_are_held_fixed_are_determined(seed: int, role: str
     )
     hold, match = (("h", "imputed"), ()) if role == "hold" else (("h",), ("imputed",))
     psa = PermutationSwap(match=match, swap=("s",), hold=hold, rate="1/2", imputed="imputed")
-    found = psa.report(frame).exposure
+    found = psa.prepare(frame).report.exposure
     records = [(flag and role == "match", (h, flag), s) for h, s, flag in frame.rows()]
     assert found.determined == determined_by_enumeration(records, frame["imputed"].to_list())
     assert found.determined >= int(frame["imputed"].sum())
@@ -108,23 +108,23 @@ def test_two_data_sets_of_one_universe_have_the_same_numbers() -> None:
         {"m": rng.integers(0, 40, 300), "h": rng.integers(0, 5, 300), "s": rng.integers(0, 6, 300)}
     )
     psa = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2")
-    first = psa.report(frame).exposure
+    first = psa.prepare(frame).report.exposure
     assert first.determined and first.exposed
     for seed in range(3):
         other = psa.release(frame, TestSource(seed)).products["households"]
         assert not other.sort(other.columns).equals(frame.sort(frame.columns))
-        assert psa.report(other).exposure == first
+        assert psa.prepare(other).report.exposure == first
 
 
 def test_records_that_are_alone_in_their_stratum_are_all_determined() -> None:
     frame = pl.DataFrame({"m": range(9), "h": [0, 1, 2] * 3, "s": [3, 4, 5] * 3})
-    found = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2").report(frame).exposure
+    found = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2").prepare(frame).report.exposure
     assert found.vacuous and found.determined_share == 1
     assert "determine 9 of 9 households (100%): no budget protects these" in found.sentence()
 
 
 def test_shares_are_rounded_up_in_words() -> None:
     frame = pl.DataFrame({"m": [0, *([1] * 29_999)], "h": [0, 1, 2] * 10_000, "s": [3, 4, 5, 6] * 7_500})
-    found = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2").report(frame).exposure
+    found = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/2").prepare(frame).report.exposure
     assert found.determined == 1
     assert "1 of 30,000 households (0.01%)" in found.sentence()

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from support.protocol import guaranteed
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
@@ -74,21 +75,21 @@ def test_the_saturated_table_is_the_multiset_of_the_output() -> None:
 def test_theorem_1_is_the_guarantee_and_the_same_throughout_a_universe() -> None:
     frame = households()
     mechanism = swapper()
-    first = mechanism.guarantee(Records.of(frame, id="id"))
+    first = guaranteed(mechanism, Records.of(frame, id="id"))
     largest = frame.group_by("state", "size").len()["len"].max()
     assert first.budget.amount == swapping_loss(int(largest), "0.3")
     assert first.standing == "proved"
     for seed in range(3):
         other = mechanism.release(Records.of(frame, id="id"), TestSource(seed)).products["households"]
-        assert mechanism.guarantee(Records.of(other, id="id")) == first
+        assert guaranteed(mechanism, Records.of(other, id="id")) == first
 
 
 def test_the_largest_stratum_counts_only_strata_with_two_distinct_records() -> None:
     frame = pl.DataFrame({"m": [1] * 5 + [2] * 3, "h": [0] * 5 + [0, 1, 0], "s": [7] * 5 + [1, 1, 2]})
     psa = PermutationSwap(match=("m",), swap=("s",), rate="1/2")
-    assert psa.guarantee(frame).budget.amount == Exact.log(4)
+    assert guaranteed(psa, frame).budget.amount == Exact.log(4)
     constant = frame.filter(pl.col("m") == 1)
-    assert psa.guarantee(constant).budget.amount == Exact.of(0)
+    assert guaranteed(psa, constant).budget.amount == Exact.of(0)
 
 
 def test_a_mechanism_alone_makes_trials_and_a_test_seed_is_said_besides() -> None:
@@ -104,7 +105,7 @@ def test_a_mechanism_alone_makes_trials_and_a_test_seed_is_said_besides() -> Non
 def test_the_compiled_path_has_the_exact_law_of_the_twin() -> None:
     frame = pl.DataFrame({"m": [0, 0, 0, 0, 1, 1], "h": [0, 0, 1, 2, 0, 1], "s": [0, 1, 2, 2, 0, 1]})
     psa = PermutationSwap(match=("m",), swap=("s",), rate="2/5")
-    exact = psa.outcomes(frame)
+    exact = psa.outcomes(psa.prepare(frame))
     assert sum(exact.values()) == 1
     prepared = psa.prepare(Records.of(frame))
     runs, seen = 8_000, Counter[object]()
@@ -179,29 +180,29 @@ def test_imputed_records_stay_and_are_an_invariant() -> None:
 def test_variable_rates_have_the_loss_of_their_worst_stratum() -> None:
     frame = households()
     rates = VariableRate.of(("owner",), {True: "0.1", False: "0.6"}, "0.5")
-    spec = swapper(rate=rates).guarantee(Records.of(frame, id="id"))
+    spec = guaranteed(swapper(rate=rates), Records.of(frame, id="id"))
     sizes = frame.group_by("state", "size").len()["len"]
     assert spec.budget.amount == variable_rate_loss([(int(n), "0.1", "0.6") for n in sizes])
     by_place = VariableRate.of(("county",), {"c0": "0.2"}, "0.4")
-    assert swapper(rate=by_place).guarantee(Records.of(frame, id="id")).standing == "proved"
+    assert guaranteed(swapper(rate=by_place), Records.of(frame, id="id")).standing == "proved"
 
 
 def test_a_rate_that_looks_at_both_sides_or_elsewhere_is_refused() -> None:
     records = Records.of(households(), id="id")
     joint = VariableRate.of(("owner", "county"), {(True, "c0"): "0.2"}, "0.4")
     with pytest.raises(Refusal, match="at once"):
-        swapper(rate=joint).guarantee(records)
+        guaranteed(swapper(rate=joint), records)
     outside = VariableRate.of(("risk",), {1: "0.2"}, "0.4")
     with pytest.raises(Refusal, match="no role"):
-        swapper(rate=outside).guarantee(records)
+        guaranteed(swapper(rate=outside), records)
     with pytest.raises(InputError, match="strictly between"):
         VariableRate.of(("owner",), {True: "0"}, "0.4")
 
 
 def test_the_tighter_loss_is_offered_beside_theorem_1() -> None:
     records = Records.of(households(), id="id")
-    tight = swapper(loss="tighter").guarantee(records)
-    default = swapper().guarantee(records)
+    tight = guaranteed(swapper(loss="tighter"), records)
+    default = guaranteed(swapper(), records)
     assert tight.budget.amount < default.budget.amount
     assert tight.standing == "proved"
     size = households().group_by("state", "size").len()["len"].max()
@@ -223,7 +224,7 @@ def test_missing_values_are_an_error_or_a_level() -> None:
 
 def test_the_report_says_what_is_exact_and_where_nothing_is_protected() -> None:
     frame = pl.DataFrame({"m": [1, 2, 2, 3, 3, 3], "h": [0, 0, 1, 5, 5, 5], "s": [1, 1, 2, 1, 2, 3]})
-    report = PermutationSwap(match=("m",), swap=("s",), rate="1/2").report(frame)
+    report = PermutationSwap(match=("m",), swap=("s",), rate="1/2").prepare(frame).report
     assert (report.strata, report.singletons, report.constant) == (3, 1, 1)
     assert (report.exposure.determined, report.exposure.exposed) == (4, 6)
     assert (report.hold_cells, report.swap_cells) == (4, 6)
@@ -281,7 +282,7 @@ def test_bad_tables_are_refused() -> None:
 
 
 def test_infinite_loss_is_possible_only_on_request() -> None:
-    spec = swapper(rate="1", allow_infinite_loss=True).guarantee(households().drop("id"))
+    spec = guaranteed(swapper(rate="1", allow_infinite_loss=True), households().drop("id"))
     assert spec.budget.amount.is_infinite
 
 
@@ -333,8 +334,8 @@ def test_a_swapping_place_can_name_the_files(tmp_path: Path) -> None:
 
 
 def test_rates_are_read_exactly() -> None:
-    assert swapper(rate=0.3).guarantee(households().drop("id")) == swapper(rate=Fraction(3, 10)).guarantee(
-        households().drop("id")
+    assert guaranteed(swapper(rate=0.3), households().drop("id")) == guaranteed(
+        swapper(rate=Fraction(3, 10)), households().drop("id")
     )
 
 
@@ -342,7 +343,7 @@ def test_what_is_known_of_persons_is_held_and_stated() -> None:
     frame = households(60)
     persons = pl.DataFrame({"id": frame["id"], "age": np.arange(60), "county": frame["county"]})
     psa = swapper()
-    spec = psa.guarantee(Records.of(frame, persons, "id"))
+    spec = guaranteed(psa, Records.of(frame, persons, "id"))
     assert "person_age" in spec.multiverse.invariants[0].by
     assert "person_county" not in spec.multiverse.invariants[0].by
     largest = frame.group_by("state", "size").len()["len"].max()
@@ -353,16 +354,16 @@ def test_a_place_that_only_persons_have_is_refused() -> None:
     frame = households(60)
     persons = pl.DataFrame({"id": frame["id"], "block": np.arange(60)})
     with pytest.raises(InputError, match="would not move"):
-        swapper(nesting=(("block", "county"),)).guarantee(Records.of(frame, persons, "id"))
+        guaranteed(swapper(nesting=(("block", "county"),)), Records.of(frame, persons, "id"))
 
 
 def test_persons_make_equal_households_distinct() -> None:
     """Two equal household records with different persons can be told apart, so their stratum counts."""
     frame = pl.DataFrame({"id": [1, 2], "h": [0, 0], "s": [5, 5]})
     psa = PermutationSwap(match=(), swap=("s",), rate="1/2")
-    assert psa.guarantee(Records.of(frame, id="id")).budget.amount.is_zero
+    assert guaranteed(psa, Records.of(frame, id="id")).budget.amount.is_zero
     persons = pl.DataFrame({"id": [1, 2], "age": [3, 30]})
-    assert psa.guarantee(Records.of(frame, persons, "id")).budget.amount == Exact.log(3)
+    assert guaranteed(psa, Records.of(frame, persons, "id")).budget.amount == Exact.log(3)
 
 
 def test_a_source_used_twice_gives_fresh_draws() -> None:
@@ -410,20 +411,20 @@ def test_a_codebook_refuses_values_outside_its_levels_and_shows_none() -> None:
         "owner": None,
         "income": None,
     }
-    spec = swapper(codebook=Schema.of(**levels)).guarantee(frame)
+    spec = guaranteed(swapper(codebook=Schema.of(**levels)), frame)
     assert spec.domain.record_schema.codebook()["size"] == (1, 2, 3)
     with pytest.raises(InputError) as caught:
-        swapper(codebook=Schema.of(**levels | {"county": ("c0", "c1")})).guarantee(frame)
+        guaranteed(swapper(codebook=Schema.of(**levels | {"county": ("c0", "c1")})), frame)
     assert caught.value.field == "county"
     assert "c4" not in str(caught.value)
     with pytest.raises(UnknownName):
-        swapper(codebook=Schema.of(state=(0, 1))).guarantee(frame)
+        guaranteed(swapper(codebook=Schema.of(state=(0, 1))), frame)
 
 
 def test_the_report_names_what_is_known_of_persons() -> None:
     frame = households(60)
     persons = pl.DataFrame({"id": frame["id"], "age": np.arange(60)})
-    sentence = swapper().report(Records.of(frame, persons, "id")).sentences()[1]
+    sentence = swapper().prepare(Records.of(frame, persons, "id")).report.sentences()[1]
     assert "person_age" in sentence
     assert "household variables" in sentence
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from support.protocol import guaranteed
 
 from stirred.errors import InputError
 from stirred.noise import TestSource
@@ -151,4 +152,4 @@ def test_the_nesting_of_the_domain_counts() -> None:
     swap = PermutationSwap(match=(), swap=("block",), hold=("tract",), rate="1/2", domain=domain)
     assert swap.declared_nesting() == (("block", "tract"),)
     with pytest.raises(InputError, match="block would move while tract stays"):
-        swap.guarantee(town())
+        guaranteed(swap, town())

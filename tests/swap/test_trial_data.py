@@ -29,7 +29,7 @@ def test_pumas_are_swapped_and_every_invariant_holds(
 ) -> None:
     """Each state of this file has one PUMA, so swapping within states protects nobody: the report says so."""
     psa = PermutationSwap(match=match, swap=swap, rate="0.05", missing="level")
-    report = psa.report(records)
+    report = psa.prepare(records).report
     assert report.exposure.determined_share == share
     made = psa.release(records, TestSource(1))
     out, before = made.products["households"], records.households

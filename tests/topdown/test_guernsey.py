@@ -54,15 +54,15 @@ def test_twenty_runs(capsys: pytest.CaptureFixture[str]) -> None:
         ),
     }
     made = {name: mechanism(name, leaves) for name in ("multipass", "gls")}
-    counts = made["gls"].counts(data)
-    invariants = made["gls"].invariants(counts)
+    prepared = made["gls"].prepare(data)
+    counts, public = prepared.counts, {name: top.prepare(data).public for name, top in made.items()}
     truth = {level: counts["person"][depth].totals() for depth, level in enumerate(LEVELS)}
     covered: dict[str, list[bool]] = {level: [] for level in LEVELS}
     errors: dict[tuple[str, str], list[np.ndarray]] = {}
     deviations: dict[str, np.ndarray] = {}
     for seed in SEEDS:
-        measurements = made["gls"].measure(counts, TestSource(seed))
-        gls = Gls(measurements["person"])
+        noisy = made["gls"].draw(prepared, TestSource(seed))
+        gls = Gls(noisy.measurements["person"])
         for depth, level in enumerate(LEVELS):
             estimate, error = gls.query(depth, "total")
             low, high = gls.interval(depth, "total")
@@ -72,7 +72,7 @@ def test_twenty_runs(capsys: pytest.CaptureFixture[str]) -> None:
             errors.setdefault(("unconstrained", level), []).append(estimate[:, 0] - truth[level])
             deviations[level] = error[:, 0]
         for name, top_down in made.items():
-            done = top_down.finish(measurements, invariants).products["person"]
+            done = top_down.finish(noisy, public[name]).products["person"]
             for depth, level in enumerate(LEVELS):
                 errors.setdefault((name, level), []).append(done.levels[depth].totals() - truth[level])
     for level in ("tract", "block_group"):

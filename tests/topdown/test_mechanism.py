@@ -735,7 +735,9 @@ def test_a_release_from_a_test_source_is_not_published():
     made = plain().release(persons(), TestSource(1))
     with pytest.raises(Refusal):
         made.require_publishable()
-    assert set(made.diagnostics) == {"person"}
+    mechanism = plain()
+    prepared = mechanism.prepare(persons())
+    assert set(mechanism.assess(mechanism.draw(prepared, TestSource(1)), prepared)) == {"person"}
     assert "person" in made.products and "measurements" in made.products
 
 

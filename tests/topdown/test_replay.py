@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import io
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -24,6 +24,8 @@ from stirred.topdown import (
     Facilities,
     Invariant,
     Measurements,
+    Noisy,
+    Public,
     Settings,
     StructuralZero,
     TopDown,
@@ -115,8 +117,8 @@ def prints(made: Release) -> dict[str, str]:
     return out
 
 
-def invariants(topdown: TopDown, source: dict[str, pl.DataFrame]) -> dict[str, np.ndarray]:
-    return topdown.invariants(topdown.counts(source))
+def public(topdown: TopDown, source: dict[str, pl.DataFrame]) -> Any:
+    return topdown.prepare(source).public
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -124,8 +126,8 @@ def invariants(topdown: TopDown, source: dict[str, pl.DataFrame]) -> dict[str, n
 def test_measurements_of_one_input_finished_with_another_of_its_universe_give_the_same_bytes(estimator, seed):
     topdown = mechanism(estimator)
     made = topdown.release(ONE, TestSource(seed))
-    kept = made.products["measurements"]
-    replayed = topdown.finish(kept, invariants(topdown, TWIN))
+    kept = Noisy(made.products["measurements"])
+    replayed = topdown.finish(kept, public(topdown, TWIN))
     assert prints(replayed) == prints(made)
     assert replayed.specification == made.specification
 
@@ -133,9 +135,9 @@ def test_measurements_of_one_input_finished_with_another_of_its_universe_give_th
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_another_value_of_an_equality_invariant_gives_another_output(estimator):
     topdown = mechanism(estimator)
-    kept = topdown.measure(topdown.counts(ONE), TestSource(4))
-    one = topdown.finish(kept, invariants(topdown, ONE))
-    other = topdown.finish(kept, invariants(topdown, OTHER))
+    kept = topdown.draw(topdown.prepare(ONE), TestSource(4))
+    one = topdown.finish(kept, public(topdown, ONE))
+    other = topdown.finish(kept, public(topdown, OTHER))
     assert prints(one)["person.csv"] != prints(other)["person.csv"]
     assert prints(one)["housing_unit.csv"] == prints(other)["housing_unit.csv"]
     assert one.products["person"].table("county")["count"].to_list() == [6, 10, 1]
@@ -145,8 +147,8 @@ def test_another_value_of_an_equality_invariant_gives_another_output(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_finishing_twice_and_with_other_threads_gives_the_same_bytes(estimator):
     topdown = mechanism(estimator)
-    kept = topdown.measure(topdown.counts(ONE), TestSource(5))
-    values = invariants(topdown, ONE)
+    kept = topdown.draw(topdown.prepare(ONE), TestSource(5))
+    values = public(topdown, ONE)
     first = prints(topdown.finish(kept, values))
     assert prints(topdown.finish(kept, values)) == first
     two = mechanism(estimator, threads=2)
@@ -156,18 +158,19 @@ def test_finishing_twice_and_with_other_threads_gives_the_same_bytes(estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_replay_through_files(estimator, tmp_path):
     topdown = mechanism(estimator)
-    made = topdown.release(ONE, TestSource(6), folder=tmp_path)
+    prepared = topdown.prepare(ONE)
+    made = topdown.finish(topdown.draw(prepared, TestSource(6), tmp_path), prepared.public)
     again = mechanism(estimator)  # another process would build it from the plan
-    read = {unit: Measurements.read(design, tmp_path / unit) for unit, design in again.designs.items()}
-    assert prints(again.finish(read, invariants(again, TWIN))) == prints(made)
+    assert prints(again.finish(again.recall(tmp_path), public(again, TWIN))) == prints(made)
     in_memory = topdown.release(ONE, TestSource(6))
     assert prints(in_memory) == prints(made)
-    again.measure(again.counts(ONE), TestSource(6))["person"].write(tmp_path / "copy")
+    again.draw(again.prepare(ONE), TestSource(6)).measurements["person"].write(tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir())
 
 
 def test_measurements_of_another_design_are_refused(tmp_path: Path):
-    mechanism("multipass").release(ONE, TestSource(6), folder=tmp_path)
+    topdown = mechanism("multipass")
+    topdown.draw(topdown.prepare(ONE), TestSource(6), tmp_path)
     other = mechanism("multipass", rho=2).designs["person"]
     with pytest.raises(InputError, match="made for another design"):
         Measurements.read(other, tmp_path / "person")
@@ -179,22 +182,21 @@ def test_measurements_of_another_design_are_refused(tmp_path: Path):
 
 
 def test_measurements_in_memory_of_another_design_are_refused():
-    kept = mechanism("multipass", rho=2).measure(mechanism("multipass").counts(ONE), TestSource(1))
+    kept = mechanism("multipass", rho=2).draw(mechanism("multipass").prepare(ONE), TestSource(1))
     topdown = mechanism("multipass")
     with pytest.raises(InputError, match="made for another design"):
-        topdown.finish(kept, invariants(topdown, ONE))
+        topdown.finish(kept, public(topdown, ONE))
     with pytest.raises(InputError, match="no measurements of"):
-        topdown.finish({}, invariants(topdown, ONE))
+        topdown.finish(Noisy({}), public(topdown, ONE))
 
 
 def test_invariants_that_are_missing_are_refused():
     topdown = mechanism("multipass")
-    kept = topdown.measure(topdown.counts(ONE), TestSource(1))
-    values = invariants(topdown, ONE)
+    values = public(topdown, ONE).invariants
     for name in values:
         fewer = {key: value for key, value in values.items() if key != name}
         with pytest.raises(InputError):
-            topdown.finish(kept, fewer)
+            topdown.public(fewer)
 
 
 def names(function: Any) -> list[str]:
@@ -202,8 +204,9 @@ def names(function: Any) -> list[str]:
 
 
 def test_no_function_of_the_post_processing_takes_data():
-    assert names(TopDown.finish) == ["measurements", "invariants", "progress"]
-    assert names(TopDown.bounds)[0] == "invariants" and "data" not in names(TopDown.bounds)
+    assert names(TopDown.finish) == ["primitive", "public", "progress"]
+    assert names(TopDown.public) == ["invariants"]
+    assert {field.name for field in fields(Public)} == {"invariants", "bounds"}
     assert names(estimation.estimate) == ["measurements", "bounds", "settings", "progress"]
     for _, function in inspect.getmembers(estimation, inspect.isfunction):
         if function.__module__ == estimation.__name__:
@@ -213,9 +216,9 @@ def test_no_function_of_the_post_processing_takes_data():
 def test_measurements_and_the_mechanism_keep_no_reference_to_the_data():
     """What the measurements hold in memory: designs and noisy tables, and none of the true tables."""
     topdown = mechanism("multipass")
-    counts = topdown.counts(ONE)
-    kept = topdown.measure(counts, TestSource(2))
-    held = [cell.cell_contents for m in kept.values() for cell in m._load.__closure__ or ()]
+    prepared = topdown.prepare(ONE)
+    counts, kept = prepared.counts, topdown.draw(prepared, TestSource(2))
+    held = [cell.cell_contents for m in kept.measurements.values() for cell in m._load.__closure__ or ()]
     true_tables = {id(level) for levels in counts.values() for level in levels}
     for item in held:
         values = item.values() if isinstance(item, dict) else [item]

@@ -39,6 +39,7 @@ from stirred.spec import (
     satisfies,
 )
 from stirred.topdown import Allocation, Cells, Chunk, Invariant, Measurements, Settings, TopDown, Universe
+from stirred.topdown.prepared import Noisy, Public
 
 STATES = ("a", "b")
 PERSON = Schema.of(sick=(0, 1))
@@ -102,8 +103,8 @@ class Toy:
     def law(self, point: Any) -> Distribution:
         """The exact law of the protected microdata of one data set."""
         frame = pl.DataFrame(point, schema={"state": pl.String, "sick": pl.Int64}, orient="row")
-        counts = self.topdown.counts(frame)
-        invariants = self.topdown.invariants(counts)
+        prepared = self.topdown.prepare(frame)
+        counts, public = prepared.counts, prepared.public
         tables = [h.dense(0, h.nodes) for h in counts["person"]]
         truth = [int(tables[0].sum()), *tables[1].reshape(-1).tolist()]
         laws = [clamped(t, self.values) for t in truth]
@@ -112,20 +113,20 @@ class Toy:
             weight = Fraction(1)
             for value, law in zip(vector, laws, strict=True):
                 weight *= law[value]
-            output = self.estimated(vector, invariants)
+            output = self.estimated(vector, public)
             masses[output] = masses.get(output, Fraction(0)) + weight
         return Distribution(masses)
 
-    def estimated(self, vector: tuple[int, ...], invariants: dict[str, np.ndarray]) -> Any:
+    def estimated(self, vector: tuple[int, ...], public: Public) -> Any:
         """The real post-processing, which sees the vector and the invariants."""
-        key = (vector, *((name, *values.reshape(-1).tolist()) for name, values in invariants.items()))
+        key = (vector, *((name, *values.reshape(-1).tolist()) for name, values in public.invariants.items()))
         if key not in self.finished:
             chunks = {
                 0: Chunk(0, 0, 1, {"total": np.array([[vector[0]]], dtype=np.int32)}),
                 1: Chunk(1, 0, 2, {"detailed": np.array(vector[1:], dtype=np.int32).reshape(2, 2)}),
             }
             measurements = Measurements(self.design, lambda level, _: chunks[level])
-            made = self.topdown.finish({"person": measurements}, invariants)
+            made = self.topdown.finish(Noisy({"person": measurements}), public)
             self.finished[key] = tuple(made.products["person"].microdata().iter_rows())
         return self.finished[key]
 

@@ -277,17 +277,18 @@ def test_threat_18_estimation_sees_noise_and_invariants_alone() -> None:
     what = mechanism.guarantee()
 
     def run(data: pl.DataFrame, tape: Any, peek: bool = False) -> dict[str, Any]:
-        counts = mechanism.counts(data)
+        prepared = mechanism.prepare(data)
+        counts = prepared.counts
         answers = [int(n) for h in counts["person"] for n in h.dense(0, h.nodes).reshape(-1)]
         measurements = tape.draw(
             "measurements",
             answers,
-            lambda source: mechanism.measure(counts, source),
+            lambda source: mechanism.draw(prepared, source),
             sensitivity=2,
             cost=what.budget.linear(),
             norm="l2",
         )
-        made = mechanism.finish(measurements, mechanism.invariants(counts)).products["person"]
+        made = mechanism.finish(measurements, prepared.public).products["person"]
         table = made.table("block", "sex")
         if peek:
             there = counts["person"][1].totals() > 0

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from ledger.common import pure
+from support.protocol import guaranteed
 from support.release_case import MECHANISMS, new_ledger, write_case
 from support.threats import LEVELS, PEOPLE, TWIN, Counted, X, county
 
@@ -195,7 +196,7 @@ def test_threat_12_swapping_does_not_hide_the_keys_of_its_invariants() -> None:
     """Deleting the only owner of a stratum leaves the universe: the exact tables show it, as is declared."""
     frame = pl.DataFrame({"m": [1] * 5, "h": ["owner"] + ["renter"] * 4, "s": [1, 2, 3, 1, 2]})
     mechanism = PermutationSwap(match=("m",), swap=("s",), rate="1/2")
-    multiverse = mechanism.guarantee(frame).multiverse
+    multiverse = guaranteed(mechanism, frame).multiverse
     exact = Count(unit="household", by=("m", "h"))
     assert implied_by(exact, multiverse.invariants)
     made = [mechanism.release(f, TestSource(1)).products["households"] for f in (frame, frame.tail(4))]

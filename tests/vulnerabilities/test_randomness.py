@@ -276,7 +276,7 @@ def test_threat_04_how_many_words_are_drawn_does_not_depend_on_the_data() -> Non
     drawn = []
     for data in (X, TWIN, persons(*BASE * 40, ("d", "m", "adult"))):
         source = Counted(5)
-        mechanism.measure(mechanism.counts(data), source)
+        mechanism.draw(mechanism.prepare(data), source)
         drawn.append(sorted(source.drawn))
     assert drawn[0] == drawn[1] == drawn[2] and sum(drawn[0]) > 0
 
@@ -329,10 +329,10 @@ def test_threat_05_what_a_seed_made_is_not_publishable(tmp_path: Path) -> None:
 def test_threat_05_one_source_in_two_mechanisms_gives_independent_noise() -> None:
     """The same seed object, used twice, is spawned: noises agree as often as independent ones do."""
     mechanism = county("1/100")
-    counts, source = mechanism.counts(X), TestSource(11)
+    prepared, source = mechanism.prepare(X), TestSource(11)
     runs = []
     for _ in range(40):
-        made = mechanism.measure(counts, source)["person"]
+        made = mechanism.draw(prepared, source).measurements["person"]
         runs.append(np.concatenate([v.reshape(-1) for c in made.level(1) for v in c.values.values()]))
     table = np.array(runs, dtype=float)
     assert len({tuple(run) for run in runs}) == 40
@@ -340,7 +340,8 @@ def test_threat_05_one_source_in_two_mechanisms_gives_independent_noise() -> Non
     r = float(np.corrcoef(centred)[0, 1])
     assert abs(r) < stats.norm.isf(ALPHA / 2) / math.sqrt(centred.shape[1] * 19 / 20)
     design = mechanism.designs["person"]
-    direct = [measure(design, counts["person"], source).chunk(1, 0).values["total"] for _ in range(2)]
+    true = prepared.counts["person"]
+    direct = [measure(design, true, source).chunk(1, 0).values["total"] for _ in range(2)]
     assert not np.array_equal(*direct)
     with pytest.raises(TypeError, match="not copied"):
         copy.deepcopy(source)

@@ -75,7 +75,8 @@ def seen_key(data: Data, count: int, source: Source, *, broken: bool) -> list[st
 def rate(data: pl.DataFrame, count: int, source: Source, *, broken: bool) -> Any:
     """Four different records, swapped at the stated rate or at a smaller one."""
     stated = Fraction(1, 20) if broken else Fraction(1, 2)
-    return PermutationSwap(match=(), swap=("s",), rate=stated).sample(data, count, source)
+    swap = PermutationSwap(match=(), swap=("s",), rate=stated)
+    return swap.sample(swap.prepare(data), count, source)
 
 
 def _sampled(draw: Draw, pair: Sequence[Any], promised: Specification, subject: str) -> Examine:
@@ -91,7 +92,8 @@ def _sampled(draw: Draw, pair: Sequence[Any], promised: Specification, subject: 
 
 _PURE = claim(Budget.epsilon(EPSILON))
 _ZCDP = claim(Budget.zcdp(rho_squared=1 / (2 * VARIANCE)), measure=NormalisedRenyi())
-_SWAP = PermutationSwap(match=(), swap=("s",), rate=Fraction(1, 2)).guarantee(FOUR)
+_HALF = PermutationSwap(match=(), swap=("s",), rate=Fraction(1, 2))
+_SWAP = _HALF.guarantee(_HALF.prepare(FOUR))
 
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(

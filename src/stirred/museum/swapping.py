@@ -26,7 +26,6 @@ from stirred.swap import (
     Record,
     VariableRate,
     Weights,
-    as_records,
     non_vacuous_derangements,
     outcomes,
     pattern_records,
@@ -54,13 +53,17 @@ class Borrowed:
     swap: PermutationSwap
     law: Callable[[Data], Mapping[Any, Fraction]]
 
-    def guarantee(self, data: pl.DataFrame) -> Specification:
-        """What permutation swapping would promise."""
-        return self.swap.guarantee(data)
+    def prepare(self, dataset: object) -> Prepared:
+        """As for permutation swapping."""
+        return self.swap.prepare(dataset)
 
-    def outcomes(self, data: pl.DataFrame) -> Mapping[Any, Fraction]:
+    def guarantee(self, prepared: Prepared) -> Specification:
+        """What permutation swapping would promise."""
+        return self.swap.guarantee(prepared)
+
+    def outcomes(self, prepared: Prepared) -> Mapping[Any, Fraction]:
         """What comes out instead."""
-        return self.law(tuple(data.select(NAMES).iter_rows()))
+        return self.law(tuple(prepared.records.households.select(NAMES).iter_rows()))
 
 
 def _swap(rate: object = RATE, domain: Domain | None = None) -> PermutationSwap:
@@ -152,7 +155,8 @@ def repaired(order: list[int], group: list[int]) -> list[int]:
 
 def _biased(broken: bool, source: Source) -> Finding:
     """The sampler against the law that Theorem 1 is about."""
-    swap, data = _swap(), _frame(_different(4))
+    swap = _swap()
+    data = swap.prepare(_frame(_different(4)))
     sampler = Repaired(match=("m",), hold=("h",), swap=("s",), rate=RATE) if broken else swap
     return conformity_audit(
         sampler.sample, data, swap.outcomes(data), draws=DRAWS, source=source, subject="the derangement"
@@ -176,35 +180,26 @@ def _large_strata(broken: bool, source: Source) -> Finding:
     kind = LargeStay if broken else PermutationSwap
     swap = kind(match=("m",), hold=("h",), swap=("s",), rate=rate)
     records = [(m, i % 3, i % 4) for m, size in enumerate(sizes) for i in range(size)]
-    prepared = swap.prepare(as_records(_frame(records)))
+    prepared = swap.prepare(_frame(records))
     drawn = np.stack([swap.donors(prepared, source.child(i)) for i in range(FEW_DRAWS)])
     return permutation_audit([drawn], prepared.strata.codes, rate, subject="the draw in large strata")
 
 
-@dataclass(frozen=True)
-class MedianStratum:
+class MedianStratum(PermutationSwap):
     """Permutation swapping that states its loss with the median stratum for b."""
 
-    swap: PermutationSwap
-    rate: Fraction
-
-    def guarantee(self, data: pl.DataFrame) -> Specification:
+    def guarantee(self, prepared: Prepared) -> Specification:
         """Theorem 1 with a b that is too small."""
-        sizes = self.swap.prepare(as_records(data)).strata.sizes.tolist()
-        loss = swapping_loss(statistics.median_low(sizes), self.rate)
-        return self.swap.guarantee(data).flavor.with_budget(Budget.epsilon(loss))
-
-    def outcomes(self, data: pl.DataFrame) -> Mapping[Any, Fraction]:
-        """The right law."""
-        return self.swap.outcomes(data)
+        loss = swapping_loss(statistics.median_low(prepared.strata.sizes.tolist()), Fraction(str(self.rate)))
+        return super().guarantee(prepared).flavor.with_budget(Budget.epsilon(loss))
 
 
 def _wrong_b(broken: bool, source: Source) -> Finding:
     """One stratum of four different records and three strata of one: the largest is 4, the median 1."""
     rate = Fraction(1, 20)
     records = (*_different(4), *((m, 0, 0) for m in (1, 2, 3)))
-    swap = _swap(rate)
-    mechanism = MedianStratum(swap, rate) if broken else swap
+    kind = MedianStratum if broken else PermutationSwap
+    mechanism = kind(match=("m",), hold=("h",), swap=("s",), rate=rate)
     return exact_audit(mechanism, list(map(_frame, universe(records))), subject="the stated b")
 
 
@@ -244,7 +239,7 @@ def _missing_invariant(broken: bool, source: Source) -> Finding:
     start = ((0, "a", 1), (0, "b", 2))
     kept, moved = swapping_invariants("household", ("m",), ("s",), ("h",)).invariants
     declared = Invariants(invariants=(moved,) if broken else (kept, moved))
-    claim = swap.guarantee(_frame(start)).model_copy(update={"multiverse": declared})
+    claim = swap.guarantee(swap.prepare(_frame(start))).model_copy(update={"multiverse": declared})
     points: list[Any] = [x for x in claim.domain.enumerate() if same_universe(claim, start, x)]
     return exact_audit(swap, list(map(_frame, points)), claim, subject="the declared invariants")
 

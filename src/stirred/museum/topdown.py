@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.audit import Family, Finding, Tape, claim_audit, exact_audit, noise_audit, replay_audit
-from stirred.data import Histogram, Spine
+from stirred.data import Spine
 from stirred.museum.claims import Law, pushed
 from stirred.museum.exhibit import Exhibit
 from stirred.museum.units import clamped_geometric, independent
@@ -40,6 +40,8 @@ from stirred.topdown import (
     Chunk,
     Invariant,
     Measurements,
+    Noisy,
+    Prepared,
     TopDown,
     Universe,
     noise_of,
@@ -87,13 +89,14 @@ def _topdown(
 
 def run(topdown: TopDown, data: pl.DataFrame, tape: Tape) -> Artefacts:
     """The mechanism with its measurements on a tape: tables of every level leave the building."""
-    counts, invariants = topdown.prepare(data)
+    prepared = topdown.prepare(data)
+    counts = prepared.counts
     design, allocation = topdown.designs["person"], topdown.universes[0].allocation
     made: list[Measurements] = []
 
     def noisy(level: int, query: str, source: Source) -> NDArray[np.int32]:
         if not made:
-            made.append(topdown.measure(counts, source)["person"])
+            made.append(topdown.draw(prepared, source).measurements["person"])
         return made[0].chunk(level, 0).values[query]
 
     recorded = {}
@@ -114,7 +117,7 @@ def run(topdown: TopDown, data: pl.DataFrame, tape: Tape) -> Artefacts:
         }
         recorded[level] = Chunk(level, 0, nodes.size, values)
     measurements = Measurements(design, lambda level, number: recorded[level])
-    estimates = topdown.finish({"person": measurements}, invariants).products["person"]
+    estimates = topdown.finish(Noisy({"person": measurements}), prepared.public).products["person"]
     return {f"persons by {level}": estimates.table(level, "detailed").rows() for level in LEVELS}
 
 
@@ -215,20 +218,18 @@ def estimated(total: int, first: int, second: int) -> tuple[int, int]:
 class Quiet(TopDown):
     """Adds noise to counts of the most common variance parameter only; the others are exact."""
 
-    def measure(
-        self, counts: Mapping[str, Sequence[Histogram]], source: Source, folder: Path | None = None
-    ) -> dict[str, Measurements]:
+    def draw(self, prepared: Prepared, random: Source | None = None, folder: Path | None = None) -> Noisy:
         """The measurements, with most of their noise taken out again."""
-        made = super().measure(counts, source)["person"]
+        made = super().draw(prepared, random).measurements["person"]
 
         def load(level: int, number: int) -> Chunk:
             chunk, values = made.chunk(level, number), {}
-            for query, variance, noise, _ in noise_of(made.design, chunk, counts["person"][level]):
+            for query, variance, noise, _ in noise_of(made.design, chunk, prepared.counts["person"][level]):
                 exact = (chunk.values[query] - noise).astype(np.int32)
                 values[query] = chunk.values[query] if variance == _COMMON else exact
             return Chunk(level, chunk.start, chunk.stop, values)
 
-        return {"person": Measurements(made.design, load)}
+        return Noisy({"person": Measurements(made.design, load)})
 
 
 _COMMON = Fraction(4, 3)
@@ -241,11 +242,12 @@ def _most_variances(broken: bool, source: Source) -> Finding:
     )
     kind = Quiet if broken else TopDown
     topdown = kind(_topdown().spine, [Universe("person", PERSON, allocation)])
-    counts, _ = topdown.prepare(_persons(*STAYED))
+    prepared = topdown.prepare(_persons(*STAYED))
+    counts = prepared.counts
     design = topdown.designs["person"]
     drawn: dict[tuple[str, str, Fraction], list[NDArray[np.int64]]] = {}
     for number in range(MANY):
-        made = topdown.measure(counts, source.child(number))["person"]
+        made = topdown.draw(prepared, source.child(number)).measurements["person"]
         for level, name in enumerate(LEVELS):
             for query, variance, noise, _ in noise_of(design, made.chunk(level, 0), counts["person"][level]):
                 drawn.setdefault((name, query, variance), []).append(noise)

@@ -17,7 +17,7 @@ What a mechanism can do besides, audits ask for by name:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -84,6 +84,25 @@ class Uncertainty:
         return f"{words}: {self.note}" if self.note else words
 
 
+class Products(Mapping[str, Any]):
+    """Products by name, each made when it is first asked for."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
+        self._makers = dict(makers)
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
 @dataclass(frozen=True)
 class Release:
     """What a mechanism made: products, made when they are asked for, and what is promised of them.
@@ -95,8 +114,7 @@ class Release:
 
     products: Mapping[str, Any]
     specification: Specification
-    uncertainty: Mapping[str, Any] = field(default_factory=dict)
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    uncertainty: Mapping[str, Uncertainty] = field(default_factory=dict)
     publishable: bool = False
     reason: str = TRIAL
 

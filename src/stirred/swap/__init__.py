@@ -12,6 +12,7 @@ from stirred.doors import door
 
 if TYPE_CHECKING:
     from stirred.swap.accuracy import table_after, utility
+    from stirred.swap.arrangement import verify
     from stirred.swap.derangement import select_records
     from stirred.swap.enumeration import (
         Data,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         universe,
     )
     from stirred.swap.experimental import ExperimentalSwap
-    from stirred.swap.files import swap_files
     from stirred.swap.loss import (
         least_loss,
         least_loss_rate,
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from stirred.swap.named import require_hold, require_presentable, with_named_persons
     from stirred.swap.nesting import require_whole
     from stirred.swap.pairwise import PairwiseSwap
-    from stirred.swap.prepared import Prepared
+    from stirred.swap.prepared import Prepared, Public
+    from stirred.swap.primitive import Swapped
     from stirred.swap.rate import VariableRate
     from stirred.swap.records import Records, as_records
     from stirred.swap.strata import InvariantReport

@@ -21,7 +21,6 @@ from stirred.noise import RandomSource, Source
 from stirred.swap.derangement import Rates, draw_donors
 from stirred.swap.mechanism import PermutationSwap
 from stirred.swap.prepared import Prepared
-from stirred.swap.records import as_records
 from stirred.swap.roles import Roles
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def utility(
             hint="Name a table and its columns.",
         )
     source = random or RandomSource()
-    prepared = swap.prepare(as_records(data))
+    prepared = swap.prepare(data)
     measured = {name: _Table.of(prepared, columns, name, swap.missing) for name, columns in tables.items()}
     rows = []
     for run in range(runs):

@@ -12,15 +12,15 @@ Reference
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stirred.data import require_columns, require_levels, row_hashes, tabulate
+from stirred.data import require_columns, require_levels
 from stirred.errors import InputError, NotComputable, Refusal
 from stirred.noise import RandomSource, Source
 from stirred.spec import (
@@ -32,7 +32,9 @@ from stirred.spec import (
     Exact,
     HammingUnordered,
     Invariants,
+    Mechanism,
     Multiplicative,
+    Products,
     Release,
     Schema,
     Specification,
@@ -40,29 +42,31 @@ from stirred.spec import (
     Standing,
     Stated,
     Swapping,
+    Uncertainty,
     as_fraction,
     swapping_invariants,
     swapping_loss,
     trial,
 )
+from stirred.swap.arrangement import arranged, require_parts
 from stirred.swap.derangement import Rates, draw_donors
-from stirred.swap.exposure import exposure_of
-from stirred.swap.loss import tighter_loss, variable_rate_loss
+from stirred.swap.loss import swap_probability, tighter_loss, variable_rate_loss
 from stirred.swap.nesting import require_nested, require_whole
-from stirred.swap.order import random_order
-from stirred.swap.prepared import Prepared
+from stirred.swap.prepared import Prepared, Public
+from stirred.swap.primitive import Swapped, aligned, counted
 from stirred.swap.rate import VariableRate
 from stirred.swap.records import Records, as_records
 from stirred.swap.roles import Roles
 from stirred.swap.sampling import columns_of, sample_outcomes
-from stirred.swap.strata import InvariantReport, Strata
+from stirred.swap.strata import Strata
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-LARGEST_TABLE = 20_000_000
-LARGEST_COUNTED = 200_000
+    from stirred.swap.primitive import Counts
+
+MOVED = Uncertainty("permutation within strata")
 UNCOVERED = (
     "imputed records are published as they are; a respondent whose answer changes an imputed record is not "
     "covered by this guarantee"
@@ -70,7 +74,7 @@ UNCOVERED = (
 
 
 @dataclass(frozen=True)
-class PermutationSwap:
+class PermutationSwap(Mechanism):
     """Swap records within strata.
 
     Parameters
@@ -98,6 +102,10 @@ class PermutationSwap:
         Permit the rates 0 and 1, whose loss is infinite.
     codebook
         A schema with levels: a record with a value outside them is refused, and the domain carries it.
+    tables
+        Tables to make of the swapped households, written ``tenure * county``.
+    by
+        A column: the swapped households come in one part for each of its values.
     domain
         All possible data sets, where several releases are to be compared or composed: the same object for
         all of them. If not given, it is made of the variables that have a role.
@@ -107,7 +115,7 @@ class PermutationSwap:
     >>> import polars as pl
     >>> frame = pl.DataFrame({"size": [1, 1, 2, 2], "owner": [0, 1, 0, 1], "county": [1, 2, 1, 2]})
     >>> psa = PermutationSwap(match=("size",), swap=("county",), rate="0.5")
-    >>> print(psa.guarantee(frame))
+    >>> print(psa.guarantee(psa.prepare(frame)))
     ε-DP(X, 𝒟_c_Swap, d_HamS^hh, D_Mult), ε = 1.0987 in this universe
     """
 
@@ -124,6 +132,8 @@ class PermutationSwap:
     stage: Stage = Stage.EDITED_FILE
     codebook: Schema | None = None
     domain: Domain | None = None
+    tables: Sequence[str] = ()
+    by: str | None = None
     _fixed: Fraction | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -153,52 +163,44 @@ class PermutationSwap:
             )
         object.__setattr__(self, "_fixed", rate)
 
-    def guarantee(self, data: object) -> Specification:
-        """The specification, from the sizes of the strata alone (a function of the invariants)."""
-        prepared = self.prepare(as_records(data))
-        return self.specification(prepared)
-
-    def report(self, data: object) -> InvariantReport:
-        """What the invariants fix and what they leave."""
-        return self.report_of(self.prepare(as_records(data)))
-
-    def report_of(self, prepared: Prepared) -> InvariantReport:
-        """What the invariants of prepared records fix and what they leave."""
-        report = InvariantReport.of(
-            prepared.records.households,
-            prepared.roles,
-            prepared.strata,
-            self.unit,
-            self.missing,
-            exposure_of(prepared, self.unit, self.missing, self.imputed),
-        )
-        return replace(report, persons=_with_persons(prepared).hold[len(prepared.roles.hold) :])
-
-    def release(self, data: object, random: Source | None = None) -> Release:
+    def draw(self, prepared: Prepared, random: Source | None = None) -> Swapped:
         """Swap, verify the invariants, and put the records in a fresh random order with new identifiers."""
         source = RandomSource() if random is None else random.spawn()
-        prepared = self.prepare(as_records(data))
-        specification = self.specification(prepared)
-        donors = self.donors(prepared, source.child(0))
-        order = random_order(prepared.records.households.height, source.child(1))
-        households = self.arranged(prepared, donors, order)
-        products: dict[str, Any] = {"households": households}
-        if prepared.records.persons is not None:
-            products["persons"] = self._persons(prepared, households, order, source.child(2))
-            self._require_together(prepared, households, products["persons"])
-        if prepared.records.id is not None:
-            products["households"] = households.with_columns(_new_ids(prepared.records.id, households.height))
-        self.verify(prepared, products["households"])
-        if self._table_fits(prepared):
-            names = (*prepared.roles.match, *prepared.roles.hold, *prepared.roles.swap)
-            products["table"] = tabulate(households, names)
-        return Release(
-            products=products,
-            specification=specification,
-            uncertainty={"law": "permutation within strata", "rate": str(self.rate)},
-            diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
-            reason=unpublishable(source, specification),
-        )
+        return arranged(prepared, self.donors(prepared, source.child(0)), source)
+
+    def finish(self, primitive: Swapped, public: Public) -> Release:
+        """The swapped records and the tables that were asked for, counted when they are looked at."""
+        frames = {"households": primitive.households, "persons": primitive.persons}
+        products: dict[str, Any] = {
+            name: (lambda frame=frame: frame) for name, frame in frames.items() if frame is not None
+        }
+        products |= {" * ".join(parts): partial(primitive.table, parts) for parts in self.named_tables}
+        uncertainty = dict.fromkeys(products, MOVED)
+        uncertainty |= {" * ".join(parts): found for parts, found in public.uncertainty.items()}
+        reason = unpublishable(primitive.publishable, public.specification)
+        return Release(Products(products), public.specification, uncertainty, reason=reason)
+
+    def assess(self, primitive: Swapped, prepared: Prepared) -> dict[str, tuple[Counts, Counts]]:
+        """True and swapped counts of the cells of every table: confidential."""
+        true = prepared.records.households
+        return {
+            " * ".join(parts): aligned(counted(true, parts), primitive.table(parts), parts)
+            for parts in self.named_tables
+        }
+
+    @property
+    def named_tables(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of every table."""
+        return tuple(tuple(part.strip() for part in table.split("*")) for table in self.tables)
+
+    def uncertainty(self, parts: Sequence[str], prepared: Prepared) -> Uncertainty:
+        """How uncertain the counts of a table are; from the invariants alone."""
+        roles = prepared.roles
+        if not set(parts) & set(roles.swap) or not set(parts) - {*roles.swap, *roles.match}:
+            return Uncertainty.exact("the table is invariant under swapping")
+        if self._fixed is None:
+            return MOVED
+        return replace(MOVED, scale=float(swap_probability(max(prepared.strata.largest, 2), self._fixed)))
 
     def donors(self, prepared: Prepared, source: Source) -> NDArray[Any]:
         """For every record the record whose swapping values it receives."""
@@ -211,8 +213,9 @@ class PermutationSwap:
             threads=os.cpu_count() or 1,
         )
 
-    def prepare(self, records: Records) -> Prepared:
+    def prepare(self, dataset: object) -> Prepared:
         """Check roles, rates and flags, and form the strata: all that can fail, before anything is drawn."""
+        records = as_records(dataset)
         frame = records.households
         ignore = [records.id] if records.id is not None else []
         roles = Roles.resolve(frame, self.match, self.swap, self.hold, ignore)
@@ -230,7 +233,12 @@ class PermutationSwap:
         strata = Strata.of(frame, roles, missing=self.missing, eligible=eligible)
         if records.persons is not None:
             strata = replace(strata, hold_varies=strata.eligible_sizes >= 2)
-        return Prepared(records, roles, strata, rates, eligible)
+        prepared = Prepared(self, records, roles, strata, rates, eligible)
+        for parts in self.named_tables:
+            require_columns(frame.select(*roles.match, *roles.hold, *roles.swap), parts, "tables")
+        if self.by is not None:
+            require_parts(prepared, self.by)
+        return prepared
 
     def declared_nesting(self) -> tuple[tuple[str, str], ...] | None:
         """Pairs (finer, coarser) that the mechanism or its domain declares; ``None`` if nobody said."""
@@ -269,9 +277,9 @@ class PermutationSwap:
         flags: NDArray[np.bool_] = ~column.to_numpy()
         return flags
 
-    def specification(self, prepared: Prepared) -> Specification:
-        """The guarantee of prepared records."""
-        roles = _with_persons(prepared)
+    def guarantee(self, prepared: Prepared) -> Specification:
+        """The specification, from the sizes of the strata alone (a function of the invariants)."""
+        roles = prepared.known
         multiverse = swapping_invariants(self.unit, roles.match, roles.swap, roles.hold)
         assumptions: tuple[str, ...] = ()
         if self.imputed is not None:
@@ -343,82 +351,11 @@ class PermutationSwap:
             f"rates by {', '.join(self.rate.by)}: {rates}; otherwise {self.rate.otherwise}"
         )
 
-    def arranged(self, prepared: Prepared, donors: NDArray[Any], order: NDArray[Any]) -> pl.DataFrame:
-        """Gather every column once: held columns by the new order, swapped columns through the donors."""
-        import polars as pl
-
-        frame, roles = prepared.records.households, prepared.roles
-        rows, givers = pl.Series(order), pl.Series(donors[order])
-        names = [c for c in frame.columns if c in {*roles.match, *roles.hold, *roles.swap}]
-        return pl.DataFrame([frame[name].gather(givers if name in roles.swap else rows) for name in names])
-
-    def _persons(
-        self, prepared: Prepared, households: pl.DataFrame, order: NDArray[Any], source: Source
-    ) -> pl.DataFrame:
-        """Persons follow their household: new identifier, new places, fresh order within it."""
-        import polars as pl
-
-        records, roles = prepared.records, prepared.roles
-        assert records.persons is not None
-        assert records.id is not None
-        moved = [name for name in roles.swap if name in records.persons.columns]
-        link = pl.DataFrame(
-            {
-                records.id: records.households[records.id].gather(pl.Series(order)),
-                "__new": pl.int_range(households.height, eager=True, dtype=pl.Int64),
-            }
-        ).with_columns(households[name].alias(f"__{name}") for name in moved)
-        shuffled = records.persons[pl.Series(random_order(records.persons.height, source))]
-        joined = shuffled.join(link, on=records.id, how="left").sort("__new", maintain_order=True)
-        replaced = [pl.col(f"__{name}").alias(name) for name in moved]
-        return joined.with_columns(*replaced, pl.col("__new").alias(records.id)).select(
-            records.persons.columns
-        )
-
-    def _require_together(self, prepared: Prepared, households: pl.DataFrame, persons: pl.DataFrame) -> None:
-        """Stop a release in which somebody is not where their household is."""
-        import polars as pl
-
-        records = prepared.records
-        assert records.id is not None
-        rows = pl.Series(persons[records.id].to_numpy())
-        for name in prepared.roles.swap:
-            if name in persons.columns and not persons[name].equals(
-                households[name].gather(rows), check_names=False, null_equal=True
-            ):
-                raise Refusal(
-                    f"persons and their households differ in {name}",
-                    field="persons",
-                    expected="persons who follow their household",
-                    hint="Nothing was written. This is a defect: please report it.",
-                )
-
-    def verify(self, prepared: Prepared, output: pl.DataFrame) -> None:
-        """Recount both families of invariant tables on the output; a difference stops the release."""
-        roles, before = prepared.roles, prepared.records.households
-        key = secrets.randbits(64)
-        tables = [((*roles.match, *roles.hold), False), ((*roles.match, *roles.swap), False)]
-        if self.imputed is not None:
-            tables.append(((*roles.match, *roles.hold, *roles.swap), True))
-        for names, only_imputed in tables:
-            flag = self.imputed if only_imputed and self.imputed is not None else True
-            pair = [frame.filter(flag) for frame in (before, output)] if only_imputed else [before, output]
-            if not _same_table(pair[0], pair[1], names, key):
-                raise Refusal(
-                    f"the swapped records do not keep the table of {', '.join(names)}",
-                    field="invariants",
-                    expected="both swapping invariants, exactly",
-                    hint="Nothing was written. This is a defect: please report it.",
-                )
-
-    def _table_fits(self, prepared: Prepared) -> bool:
-        return prepared.records.households.height <= LARGEST_TABLE
-
-    def outcomes(self, data: object) -> dict[Any, Fraction]:
-        """Every product with its exact probability, for small data: the slow twin of ``release``."""
+    def outcomes(self, prepared: Prepared) -> dict[Any, Fraction]:
+        """Every primitive with its exact probability, for small data: the slow twin of ``draw``."""
         from stirred.swap.enumeration import outcomes
 
-        prepared = self._small(data)
+        _require_small(prepared)
         records = list(zip(*columns_of(prepared), strict=True))
         classes = prepared.rates.classes
         rates = [
@@ -427,20 +364,20 @@ class PermutationSwap:
         able = None if prepared.eligible is None else prepared.eligible.tolist()
         return outcomes(records, rates, able)
 
-    def sample(self, data: object, count: int, random: Source) -> list[Any]:
+    def sample(self, prepared: Prepared, count: int, random: Source) -> list[Any]:
         """Independent draws by the code that releases use, for small data; named as ``outcomes`` does."""
-        return sample_outcomes(self, self._small(data), count, random.spawn())
+        _require_small(prepared)
+        return sample_outcomes(self, prepared, count, random.spawn())
 
-    def _small(self, data: object) -> Prepared:
-        prepared = self.prepare(as_records(data))
-        if prepared.records.households.height > 8 or prepared.records.persons is not None:
-            raise NotComputable(
-                "outcomes are enumerated for at most eight records without persons",
-                field="data",
-                expected="a small table of households",
-                hint="Audit a small twin of the data instead.",
-            )
-        return prepared
+
+def _require_small(prepared: Prepared) -> None:
+    if prepared.records.households.height > 8 or prepared.records.persons is not None:
+        raise NotComputable(
+            "outcomes are enumerated for at most eight records without persons",
+            field="data",
+            expected="a small table of households",
+            hint="Audit a small twin of the data instead.",
+        )
 
 
 VARIABLE_RULE = (
@@ -449,18 +386,9 @@ VARIABLE_RULE = (
 )
 
 
-def _with_persons(prepared: Prepared) -> Roles:
-    """Persons are part of their household's record: what is known of them is held, and published exactly."""
-    records, roles = prepared.records, prepared.roles
-    if records.persons is None:
-        return roles
-    own = [c for c in records.persons.columns if c not in {records.id, *roles.swap}]
-    return Roles(roles.match, roles.swap, (*roles.hold, *(f"person_{name}" for name in own)))
-
-
-def unpublishable(source: Source, specification: Specification) -> str:
+def unpublishable(secure: bool, specification: Specification) -> str:
     """Why swapped records are not for publication: they are a trial, and what else stands in the way."""
-    others = [] if source.publishable else ["it was made with a test seed"]
+    others = [] if secure else ["it was made with a test seed"]
     certified = specification.standing in {"proved", "enumerated"}
     return trial(*others, *([] if certified else ["its guarantee is not certified"]))
 
@@ -477,20 +405,3 @@ def _extreme_rates(prepared: Prepared) -> list[tuple[int, Fraction, Fraction]]:
     keep = np.flatnonzero(strata.distinct)
     triples = np.unique(np.stack([strata.eligible_sizes[keep], low[keep], high[keep]], axis=1), axis=0)
     return [(int(n), rates.values[int(a)], rates.values[int(b)]) for n, a, b in triples]
-
-
-def _same_table(before: pl.DataFrame, after: pl.DataFrame, names: Sequence[str], key: int) -> bool:
-    """Whether some columns have the same counts: recounted if few records, by an order-free hash if many."""
-    if max(before.height, after.height) <= LARGEST_COUNTED:
-        return tabulate(before, names).equals(tabulate(after, names))
-    sums = []
-    for frame in (before, after):
-        hashes = row_hashes(frame, names, key)
-        sums.append((hashes.sum(dtype=np.uint64), (hashes * hashes).sum(dtype=np.uint64), frame.height))
-    return bool(sums[0] == sums[1])
-
-
-def _new_ids(name: str, count: int) -> Any:
-    import polars as pl
-
-    return pl.int_range(count, eager=True, dtype=pl.Int64).alias(name)

@@ -19,8 +19,6 @@ from stirred.swap.records import Records
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.swap.mechanism import PermutationSwap
-
 
 # One repeated value in twenty at most: then a column is an identifier.
 NEARLY = 20
@@ -62,14 +60,14 @@ def with_named_persons(records: Records, swap: Sequence[str], hold: Sequence[str
     return replace(records, persons=records.persons.select(c for c in records.persons.columns if c in chosen))
 
 
-def require_presentable(swap: PermutationSwap, prepared: Prepared) -> None:
+def require_presentable(prepared: Prepared) -> None:
     """Refuse identifiers among the columns, and places that look nested where nobody said so."""
     records, roles = prepared.records, prepared.roles
     _refuse_identifiers(records.households, (*roles.swap, *roles.hold), "hold")
     if records.persons is not None:
         own = [name for name in records.persons.columns if name not in {records.id, *roles.swap}]
         _refuse_identifiers(records.persons, own, "persons")
-    if swap.declared_nesting() is None:
+    if prepared.swap.declared_nesting() is None:
         require_declared(records, roles)
 
 

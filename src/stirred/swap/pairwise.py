@@ -19,10 +19,12 @@ import numpy as np
 from stirred.data import code_columns
 from stirred.errors import InputError
 from stirred.noise import RandomSource, Source, bernoulli, integers
-from stirred.spec import INFINITY, Budget, Release, Specification, as_fraction, trial
+from stirred.spec import INFINITY, Budget, Mechanism, Release, Specification, as_fraction, trial
+from stirred.swap.arrangement import gathered
 from stirred.swap.mechanism import PermutationSwap
 from stirred.swap.order import random_order
-from stirred.swap.records import as_records
+from stirred.swap.prepared import Prepared, Public
+from stirred.swap.primitive import Swapped
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +36,7 @@ WHY = (
 
 
 @dataclass(frozen=True)
-class PairwiseSwap:
+class PairwiseSwap(Mechanism):
     """Selection by risk and disjoint pairwise exchange.
 
     Parameters
@@ -56,32 +58,37 @@ class PairwiseSwap:
     rate: object
     unit: str = "household"
 
-    def guarantee(self, data: object) -> Specification:
+    def prepare(self, dataset: object) -> Prepared:
+        """The records, checked as for permutation swapping."""
+        return self._stand_in.prepare(dataset)
+
+    @property
+    def _stand_in(self) -> PermutationSwap:
+        return PermutationSwap(match=self.match, swap=self.swap, rate="0.5", unit=self.unit, missing="level")
+
+    def guarantee(self, prepared: Prepared) -> Specification:
         """The flavor of permutation swapping with an infinite budget, and the reason."""
-        stand_in = PermutationSwap(
-            match=self.match, swap=self.swap, rate="0.5", unit=self.unit, missing="level"
-        )
-        flavor = stand_in.guarantee(data).flavor
+        flavor = self._stand_in.guarantee(prepared).flavor
         return flavor.with_budget(Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified")
 
-    def release(self, data: object, random: Source | None = None) -> Release:
+    def draw(self, prepared: Prepared, random: Source | None = None) -> Swapped:
         """Select by risk, pair, exchange."""
-        import polars as pl
-
         source = RandomSource() if random is None else random.spawn()
-        records = as_records(data)
-        frame = records.households
-        donors = self._pairs(frame, source)
+        frame = prepared.records.households
         order = random_order(frame.height, source.child(9))
-        rows, givers = pl.Series(order), pl.Series(donors[order])
-        columns = [c for c in frame.columns if c != records.id]
-        output = pl.DataFrame([frame[c].gather(givers if c in self.swap else rows) for c in columns])
-        return Release(
-            products={"households": output},
-            specification=self.guarantee(records),
-            diagnostics={"swapped_share": float((donors != np.arange(donors.size)).mean())},
-            reason=trial("no finite budget holds for pairwise swapping"),
+        return Swapped(gathered(prepared, self._pairs(frame, source), order), publishable=source.publishable)
+
+    def finish(self, primitive: Swapped, public: Public) -> Release:
+        """The swapped households."""
+        specification = public.specification.flavor.with_budget(
+            Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified"
         )
+        reason = trial("no finite budget holds for pairwise swapping")
+        return Release({"households": primitive.households}, specification, reason=reason)
+
+    def assess(self, primitive: Swapped, prepared: Prepared) -> dict[str, Any]:
+        """Nothing: tables are compared by ``accuracy``."""
+        return {}
 
     def _pairs(self, frame: Any, source: Source) -> NDArray[np.int64]:
         rate = as_fraction(self.rate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,5 +73,10 @@ class Records:
 
 
 def as_records(data: object) -> Records:
-    """Records as they are, or a table of households alone."""
-    return data if isinstance(data, Records) else Records.of(data)
+    """Records as they are, a data set of households and perhaps persons, or a table of households alone."""
+    if isinstance(data, Records):
+        return data
+    if isinstance(data, Mapping):
+        households, *persons = data.values()
+        return Records.of(households, persons[0] if persons else None, getattr(data, "id", None))
+    return Records.of(data)

@@ -40,6 +40,7 @@ def _copies(prepared: Prepared, count: int) -> Prepared:
     shift = np.repeat(np.arange(count, dtype=np.int64), size) * strata.count
     frame = prepared.records.households[np.tile(np.arange(size), count)]
     return Prepared(
+        swap=prepared.swap,
         records=replace(prepared.records, households=frame),
         roles=prepared.roles,
         strata=Strata(

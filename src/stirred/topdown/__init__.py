@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stirred.topdown.estimates import Estimates
     from stirred.topdown.estimation import Settings
     from stirred.topdown.exposure import exposures_of
-    from stirred.topdown.files import run_plan
     from stirred.topdown.gls import Gls
     from stirred.topdown.intervals import estimator_of, table_with_intervals
     from stirred.topdown.invariants import split_count
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from stirred.topdown.mechanism import Earlier, TopDown, Universe
     from stirred.topdown.penalty import Penalty, cut
     from stirred.topdown.plan import Plan, TablePlan
+    from stirred.topdown.prepared import Noisy, Prepared, Public
     from stirred.topdown.presets import Preset, preset
     from stirred.topdown.rounding import Layer, round_children
 else:

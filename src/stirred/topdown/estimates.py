@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from stirred.topdown.estimation import LevelEffort
+
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
@@ -27,6 +29,7 @@ class Estimates:
     cells: Cells
     spine: Spine
     levels: tuple[Histogram, ...]
+    effort: Mapping[str, LevelEffort] = field(default_factory=dict, repr=False)
 
     def table(self, level: str, query: str = "total") -> pl.DataFrame:
         """One row for every node of a level and every count of a query, zeros included."""

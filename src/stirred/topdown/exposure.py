@@ -18,13 +18,14 @@ from stirred.topdown.invariants import Values, value_key
 if TYPE_CHECKING:
     from stirred.topdown.bounds import Bounds
     from stirred.topdown.mechanism import TopDown
+    from stirred.topdown.prepared import Prepared
 
 
-def exposures_of(mechanism: TopDown, invariants: Values) -> Exposures:
+def exposures_of(mechanism: TopDown, prepared: Prepared) -> Exposures:
     """What the values of the invariants determine and expose, for every measured unit."""
-    bounds = mechanism.bounds(invariants, with_earlier=False)
-    units = tuple(_exposure(mechanism, unit, limits, invariants) for unit, limits in bounds.items())
-    return Exposures(units, tuple(unit for unit in mechanism.units if unit not in bounds))
+    limits, values = prepared.limits, prepared.public.invariants
+    units = tuple(_exposure(mechanism, unit, bounds, values) for unit, bounds in limits.items())
+    return Exposures(units, tuple(unit for unit in mechanism.units if unit not in limits))
 
 
 def _exposure(mechanism: TopDown, unit: str, bounds: Bounds, invariants: Values) -> Exposure:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from stirred.spec import (
     Exact,
     HammingUnordered,
     Invariants,
+    Mechanism,
     NormalisedRenyi,
     Release,
     Schema,
@@ -42,12 +43,13 @@ from stirred.spec import (
     Stage,
     SymmetricDifference,
     Trivial,
+    Uncertainty,
     change_unit,
     compose,
     plural,
     trial,
 )
-from stirred.topdown.accuracy import accuracy
+from stirred.topdown.accuracy import Accuracy, accuracy
 from stirred.topdown.algebra import Algebra
 from stirred.topdown.bounds import Bounds
 from stirred.topdown.budget import Allocation
@@ -65,6 +67,7 @@ from stirred.topdown.estimates import Estimates
 from stirred.topdown.estimation import Estimator, Settings, estimate
 from stirred.topdown.information import Information
 from stirred.topdown.invariants import (
+    Values,
     earlier_key,
     facilities,
     invariant_values,
@@ -74,6 +77,7 @@ from stirred.topdown.invariants import (
     value_key,
 )
 from stirred.topdown.measurement import Design, Measurements, measure
+from stirred.topdown.prepared import Noisy, Prepared, Public
 
 ONE_RECORD = (
     "one {first} record belongs to one {other} record, whose membership is fixed: changing one {first} "
@@ -83,6 +87,8 @@ TWO_RECORDS = (
     "one {first} record belongs to one {other} record at a time: changing one {first}, a move included, "
     "changes at most two {other} records; a change of a {other} alone is not covered"
 )
+NOISE = Uncertainty("discrete Gaussian", note="the variance parameter stands beside every count")
+ESTIMATE = Uncertainty("estimate", note="intervals of tables are those of Gls")
 INSECURE = "the measurements were made with a test seed or in unknown ways"
 Progress = Callable[[str, int, int], None]
 
@@ -114,7 +120,7 @@ class Earlier:
     estimates: Estimates
 
 
-class TopDown:
+class TopDown(Mechanism):
     """Measure every node of a spine with noise, then estimate consistent integer tables.
 
     Parameters
@@ -249,7 +255,7 @@ class TopDown:
         else:
             cells.query(declared.query)
 
-    def guarantee(self, data: object = None) -> Specification:
+    def guarantee(self, prepared: object = None) -> Specification:
         """The specification; it does not depend on the data at all."""
         parts = [self._universe_specification(u) for u in self.universes]
         first = self.universes[0].unit
@@ -324,25 +330,25 @@ class TopDown:
                     expected="one table for every unit of the plan",
                     hint="Pass a mapping from unit to table.",
                 )
-            leaves = count_cells(
-                as_polars(frames[unit], f"data.{unit}"), cells.schema, self.spine, self.spine.levels[-1]
+            frame = as_polars(frames[unit], f"data.{unit}")
+            out[unit] = levels_of(
+                count_cells(frame, cells.schema, self.spine, self.spine.levels[-1]), self.spine
             )
-            out[unit] = levels_of(leaves, self.spine)
         return out
 
-    def invariants(self, counts: Mapping[str, Sequence[Histogram]]) -> dict[str, NDArray[np.int64]]:
-        """The values of the declared invariants: public, and all that estimation learns besides noise."""
-        return invariant_values(self.constraints, self.units, self.spine, counts)
+    def public(self, invariants: Values) -> Public:
+        """What estimation reads besides the measurements; refused where the constraints cannot hold."""
+        for declared in self.constraints:
+            if isinstance(declared, Invariant) and value_key(declared.count) not in invariants:
+                raise InputError(
+                    f"the values of an invariant are missing: {declared.count.sentence()}",
+                    field="invariants",
+                    expected="the values of every declared invariant",
+                    hint="Compute them with this plan, or read the published ones.",
+                )
+        return Public(invariants, self._bounds(dict(invariants) | self._published(), self.constraints))
 
-    def bounds(
-        self, invariants: Mapping[str, NDArray[np.int64]], *, with_earlier: bool = True
-    ) -> dict[str, Bounds]:
-        """The numeric constraints of every universe; refused where they cannot hold.
-
-        The data need not equal an earlier release, which has noise: they are checked without it.
-        """
-        values = dict(invariants) | self._published()
-        declared = [c for c in self.constraints if with_earlier or not isinstance(c, EqualTo)]
+    def _bounds(self, values: Values, declared: Sequence[Declared]) -> dict[str, Bounds]:
         return {
             u.unit: Bounds(self.units[u.unit], self.spine, u.unit, declared, values, self.units)
             for u in self.universes
@@ -370,59 +376,76 @@ class TopDown:
                 )
         return out
 
-    def room(self, counts: Mapping[str, Sequence[Histogram]]) -> int:
+    def room(self, prepared: Prepared) -> int:
         """About how many bytes measurements, microdata and documents take."""
         measured = sum(
             design.measured[level].size * design.width(level) * 8
             for design in self.designs.values()
             for level in range(self.spine.depth)
         )
-        records = sum(int(levels[0].counts.sum()) for levels in counts.values())
+        records = sum(int(levels[0].counts.sum()) for levels in prepared.counts.values())
         return measured + records * (8 + self.spine.depth) + (16 << 20)
 
-    def measure(
-        self, counts: Mapping[str, Sequence[Histogram]], source: Source, folder: Path | None = None
-    ) -> dict[str, Measurements]:
-        """Noisy measurements of every universe, in memory or in one subfolder each; fresh at every call."""
-        source = source.spawn()
-        return {
-            unit: measure(
-                design, counts[unit], source.child(number), None if folder is None else folder / slug(unit)
-            )
-            for number, (unit, design) in enumerate(self.designs.items())
-        }
+    def prepare(self, dataset: object) -> Prepared:
+        """Count the data and read the invariants; whatever can be refused is refused here."""
+        self.guarantee()
+        self._require_identified()
+        counts = self.counts(dataset)
+        public = self.public(invariant_values(self.constraints, self.units, self.spine, counts))
+        limits = public.bounds
+        own = [c for c in self.constraints if not isinstance(c, EqualTo)]
+        if len(own) < len(self.constraints):
+            limits = self._bounds(public.invariants, own)
+        for unit, bounds in limits.items():
+            bounds.check(counts[unit])
+        return Prepared(counts, limits, public)
 
-    def finish(
-        self,
-        measurements: Mapping[str, Measurements],
-        invariants: Mapping[str, NDArray[np.int64]],
-        progress: Progress | None = None,
-    ) -> Release:
-        """Estimate from measurements and invariants alone."""
-        self._require_complete(measurements, invariants)
-        bounds = self.bounds(invariants)
-        products: dict[str, Any] = {"measurements": dict(measurements)}
-        uncertainty: dict[str, Any] = {
-            "law": "discrete Gaussian noise on the measurements; see Gls.interval for tables"
-        }
-        for universe in self.universes:
-            unit = universe.unit
-            levels, effort = estimate(measurements[unit], bounds[unit], universe.settings, progress)
-            bounds[unit].check(levels)
-            products[unit] = Estimates(unit, self.units[unit], self.spine, levels)
-            uncertainty[unit] = effort
-        secure = all(part.publishable for part in measurements.values())
-        return Release(
-            products=products,
-            specification=self.guarantee(),
-            uncertainty=uncertainty,
-            reason=trial(*([] if secure else [INSECURE])),
+    def draw(self, prepared: Prepared, random: Source | None = None, folder: Path | None = None) -> Noisy:
+        """Noisy measurements of every universe, in memory or in one subfolder each; fresh at every call."""
+        source = RandomSource() if random is None else random.spawn()
+        return Noisy(
+            {
+                unit: measure(
+                    design,
+                    prepared.counts[unit],
+                    source.child(number),
+                    None if folder is None else folder / slug(unit),
+                )
+                for number, (unit, design) in enumerate(self.designs.items())
+            }
         )
 
-    def _require_complete(
-        self, measurements: Mapping[str, Measurements], invariants: Mapping[str, NDArray[np.int64]]
-    ) -> None:
-        """Refuse measurements of another design, and invariants without values."""
+    def recall(self, folder: Path) -> Noisy:
+        """Measurements that were drawn before, from their files."""
+        return Noisy({unit: Measurements.read(d, folder / slug(unit)) for unit, d in self.designs.items()})
+
+    def finish(self, primitive: Noisy, public: Public, progress: Progress | None = None) -> Release:
+        """Estimate from measurements and invariants alone."""
+        products = self._estimated(primitive, public, progress)
+        return Release(
+            products={"measurements": primitive.measurements, **products},
+            specification=self.guarantee(),
+            uncertainty={"measurements": NOISE, **dict.fromkeys(products, ESTIMATE)},
+            reason=trial(*([] if primitive.publishable else [INSECURE])),
+        )
+
+    def _estimated(
+        self, primitive: Noisy, public: Public, progress: Progress | None = None
+    ) -> dict[str, Estimates]:
+        """Integer tables of every universe; estimated once for a primitive and what is public."""
+        if (self, public) not in primitive.estimated:
+            self._require_complete(primitive.measurements)
+            made = {}
+            for universe in self.universes:
+                unit, bounds = universe.unit, public.bounds[universe.unit]
+                levels, effort = estimate(primitive.measurements[unit], bounds, universe.settings, progress)
+                bounds.check(levels)
+                made[unit] = Estimates(unit, self.units[unit], self.spine, levels, effort)
+            primitive.estimated[self, public] = made
+        return primitive.estimated[self, public]
+
+    def _require_complete(self, measurements: Mapping[str, Measurements]) -> None:
+        """Refuse measurements of another design."""
         for unit, design in self.designs.items():
             if unit not in measurements:
                 raise InputError(
@@ -439,51 +462,19 @@ class TopDown:
                     expected="the same schema, geography and budget",
                     hint="Use the plan that they were made with.",
                 )
-        for declared in self.constraints:
-            if isinstance(declared, Invariant) and value_key(declared.count) not in invariants:
-                raise InputError(
-                    f"the values of an invariant are missing: {declared.count.sentence()}",
-                    field="invariants",
-                    expected="the values of every declared invariant",
-                    hint="Compute them with this plan, or read the published ones.",
-                )
 
-    def release(
-        self,
-        data: object,
-        random: Source | None = None,
-        folder: Path | None = None,
-        progress: Progress | None = None,
-    ) -> Release:
-        """Check, measure, estimate; everything that can be refused is refused before noise is drawn."""
-        source = RandomSource() if random is None else random.spawn()
-        counts, invariants = self.prepare(data)
-        measurements = self.measure(counts, source, folder)
-        return self.assess(counts, self.finish(measurements, invariants, progress))
-
-    def prepare(self, data: object) -> tuple[dict[str, tuple[Histogram, ...]], dict[str, NDArray[np.int64]]]:
-        """Count the data and read the invariants; whatever can be refused is refused here."""
-        self.guarantee()
-        self._require_identified()
-        counts = self.counts(data)
-        invariants = self.invariants(counts)
-        for unit, limits in self.bounds(invariants, with_earlier=False).items():
-            limits.check(counts[unit])
-        self.bounds(invariants)
-        return counts, invariants
-
-    def divergence(self, data: object, other: object) -> Exact:
+    def divergence(self, prepared: Prepared, other: Prepared) -> Exact:
         """D_NoR between the measurements of two data sets, exactly: what the pair demands of the budget."""
-        first, second = self.counts(data), self.counts(other)
-        squares = (squared_divergence(d, first[unit], second[unit]) for unit, d in self.designs.items())
+        squares = (
+            squared_divergence(d, prepared.counts[unit], other.counts[unit])
+            for unit, d in self.designs.items()
+        )
         return Exact.sqrt(sum(squares, Fraction(0)))
 
-    def assess(self, counts: Mapping[str, Sequence[Histogram]], made: Release) -> Release:
-        """Add the errors against the truth, which are confidential."""
-        errors = {
-            u.unit: accuracy(counts[u.unit], made.products[u.unit], u.allocation) for u in self.universes
-        }
-        return replace(made, diagnostics=errors)
+    def assess(self, primitive: Noisy, prepared: Prepared) -> dict[str, Accuracy]:
+        """Errors of every universe against the truth: confidential."""
+        made = self._estimated(primitive, prepared.public)
+        return {u.unit: accuracy(prepared.counts[u.unit], made[u.unit], u.allocation) for u in self.universes}
 
 
 def _published_table(earlier: Estimates, level: str, query: Query) -> NDArray[np.int64]:

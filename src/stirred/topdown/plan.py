@@ -137,7 +137,10 @@ class AccuracyTarget(Block):
 
 
 class Plan(Block):
-    """Everything that a run of TopDown needs; ``constraints`` defaults to those of the presets."""
+    """Everything that a run of TopDown needs; ``constraints`` defaults to those of the presets.
+
+    ``stage`` is that of the data; in the plan of a release it stands there.
+    """
 
     geography: Geography
     units: dict[str, UnitPlan]
@@ -145,7 +148,7 @@ class Plan(Block):
     estimator: Literal["multipass", "gls"] = "multipass"
     tables: tuple[TablePlan, ...] = ()
     accuracy: tuple[AccuracyTarget, ...] = ()
-    stage: Stage = Stage.EDITED_FILE
+    stage: Stage | None = None
 
     @model_validator(mode="after")
     def _own_files(self) -> Self:
@@ -172,7 +175,9 @@ class Plan(Block):
         """The presets that the plan names, by unit."""
         return {name: preset(unit.preset) for name, unit in self.units.items() if unit.preset is not None}
 
-    def mechanism(self, folder: Path, domain: Domain | None = None) -> TopDown:
+    def mechanism(
+        self, folder: Path, domain: Domain | None = None, stage: Stage = Stage.EDITED_FILE
+    ) -> TopDown:
         """The mechanism that the plan describes; reads the geography, no data."""
         self._require_own_files()
         spine = self.geography.spine(folder)
@@ -202,7 +207,7 @@ class Plan(Block):
             plain = [c for p in presets.values() for c in p.constraints]
             constraints = _distinct(as_constraints(plain))
             _require_levels(constraints, spine)
-        mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage, domain=domain)
+        mechanism = TopDown(spine, universes, constraints, counted, stage=self.stage or stage, domain=domain)
         self._require_tables(mechanism)
         return mechanism
 
