@@ -11,7 +11,7 @@ from stirred.casebook.county import synthetic_county
 from stirred.interchange import write_atomically
 from stirred.ledger import Ledger
 from stirred.places import whole_folder
-from stirred.release import Made, Plan, SideBySide, audit_plan, compare_releases, open_account, run_release
+from stirred.release import Made, SideBySide, audit, compare, open_account, opened, run
 
 PLANS = ("swap", "topdown")
 OWNER, CURATOR = "Owner", "Curator"
@@ -44,16 +44,16 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
         for name, path in paths.items():
             write_atomically(path, example_plan(name))
         progress("opening one account for both releases")
-        open_account(list(paths.values()), ledger, by=OWNER)
+        jobs = {name: opened(path) for name, path in paths.items()}
+        open_account(list(jobs.values()), ledger, by=OWNER)
         made = {}
-        for name, path in paths.items():
-            plan = Plan.load(path)
-            progress(f"auditing: {plan.title}")
-            audit = audit_plan(path)
-            progress(f"releasing: {plan.title}")
-            made[name] = run_release(path, temporary / name, ledger, audit=audit)
+        for name, job in jobs.items():
+            progress(f"auditing: {job.plan.title}")
+            found = audit(job)
+            progress(f"releasing: {job.plan.title}")
+            made[name] = run(job, temporary / name, ledger, audit=found)
         progress("comparing the two")
-        compared = compare_releases(temporary / PLANS[0], temporary / PLANS[1])
+        compared = compare(temporary / PLANS[0], temporary / PLANS[1])
         write_atomically(temporary / "comparison.html", compared.page())
     return Demonstration(folder, {name: _moved(m, folder / name) for name, m in made.items()}, compared)
 

@@ -34,11 +34,11 @@ def run(
     """Run every audit that applies to a plan; exits with 3 where one refutes the claim."""
     from stirred.interchange import write_atomically
     from stirred.places import require_file
-    from stirred.release import audit_plan, audit_release
+    from stirred.release import audit
 
     if output is not None:
         require_file(output)
-    found = audit_plan(plan, draws=draws) if release is None else audit_release(plan, release, draws=draws)
+    found = audit(plan, release, draws=draws)
     if output is not None:
         write_atomically(output, found.to_json())
     if as_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
+from stirred.cli.trial import folder_for
 from stirred.errors import MissingBlock, UnknownName
 
 if TYPE_CHECKING:
@@ -26,21 +27,15 @@ LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="The ledger th
 @app.command()
 @reported
 def new(
-    mechanism: Annotated[str, typer.Argument(help="swap or topdown.")],
+    kind: Annotated[str, typer.Argument(help="What is done: swap, topdown.")],
     output: Annotated[Path, typer.Option(help="Where to write the plan.")] = Path("plan.yaml"),
     as_json: AsJson = False,
 ) -> None:
     """Write a commented starter plan."""
     from stirred.interchange import write_atomically
-    from stirred.release import STARTERS, starter_plan
+    from stirred.release import starter_plan
 
-    if mechanism not in STARTERS:
-        raise UnknownName(
-            f"there is no starter plan for {mechanism}",
-            field="mechanism",
-            expected=" or ".join(STARTERS),
-            hint="Name one of them.",
-        )
+    text = starter_plan(kind)
     if output.exists():
         raise UnknownName(
             f"the file {output.name} exists already",
@@ -48,9 +43,9 @@ def new(
             expected="a file that does not exist yet",
             hint="Choose another name; nothing is overwritten.",
         )
-    write_atomically(output, starter_plan(mechanism))
+    write_atomically(output, text)
     if as_json:
-        print_json({"plan": str(output), "mechanism": mechanism})
+        print_json({"plan": str(output), "kind": kind})
         return
     print_text(f"{output} is a plan to fill in; check it with: stirred release check {output}")
 
@@ -73,10 +68,11 @@ def schema(as_json: AsJson = False) -> None:
 @reported
 def check(plan: PlanPath, as_json: AsJson = False) -> None:
     """Validate a plan without reading confidential data; a claim that no data can bear out is refused."""
-    from stirred.release import Plan, job_of, require_claim_without_data
+    from stirred.release import opened, require_claim_without_data
 
-    found = Plan.load(plan)
-    require_claim_without_data(found, job_of(found, plan.parent))
+    job = opened(plan)
+    require_claim_without_data(job)
+    found = job.plan
     open_steps = [step.name for step in found.checklist.blocking()]
     unanswered = list(found.governance.unanswered())
     if as_json:
@@ -110,9 +106,10 @@ def open_dataset(
 ) -> None:
     """Open the plans' data set in a ledger (made if there is none): one account, with their ceiling."""
     from stirred.ledger import Ledger
-    from stirred.release import Plan, open_account
+    from stirred.release import open_account, opened
 
-    found = Plan.load(plan[0])
+    jobs = [opened(path) for path in plan]
+    found = jobs[0].plan
     if ledger is None or not by:
         raise MissingBlock(
             "opening a data set needs a ledger and its owner",
@@ -125,7 +122,7 @@ def open_dataset(
     else:
         book = Ledger.create(ledger, owner=by)
         book.appoint(found.curator, "curator", by=by)
-    ceiling = open_account(plan, book, by=by, same_data=same_data)
+    ceiling = open_account(jobs, book, by=by, same_data=same_data)
     if as_json:
         print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})
         return
@@ -164,24 +161,22 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a plan once: audit, spend, draw, publish."""
-    from stirred.release import audit_plan, run_release
+    from stirred.release import run as run_plan
 
     if dry_run:
         _explain(plan, ledger, as_json)
         return
-    if output is None:
-        raise MissingBlock(
-            "there is no folder to write to",
-            field="--output",
-            expected="a folder that does not exist yet",
-            hint="Add --output FOLDER, or --dry-run to see what it promises.",
-        )
     override = _override(override_steps, override_by, override_reason)
     book = _opened(ledger)
-    audited = (lambda: audit_plan(plan)) if audit else None
     with progress_by_level() as progress:
-        made = run_release(
-            plan, output, book, override=override, progress=progress, audit=audited, pay_again=pay_again
+        made = run_plan(
+            plan,
+            folder_for(output),
+            book,
+            override=override,
+            progress=progress,
+            audit=audit,
+            pay_again=pay_again,
         )
     if as_json:
         print_json(
@@ -210,9 +205,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release against its manifest, and with a ledger against its entry."""
-    from stirred.release import verify_release
+    from stirred.release import verify as verified
 
-    found = verify_release(folder, _opened(ledger, read_only=True), plan)
+    found = verified(folder, _opened(ledger, read_only=True), plan)
     if as_json:
         print_json({"sound": found.sound, "checks": list(found.checks), "problems": list(found.problems)})
     else:
@@ -237,9 +232,9 @@ def compare(
 ) -> None:
     """Two releases or plans of the same data, side by side."""
     from stirred.interchange import write_atomically
-    from stirred.release import compare_releases
+    from stirred.release import compare as compared
 
-    found = compare_releases(first, second)
+    found = compared(first, second)
     if output is not None:
         write_atomically(output, found.page())
     if as_json:
@@ -271,7 +266,7 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
             print_table(
                 f"Expected error, {side.name}",
                 ("product", "error"),
-                [(e.product, e.sentence) for e in side.expected],
+                [(e.product, str(e.uncertainty)) for e in side.expected],
             )
         if internal and side.measured:
             print_table(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +9,12 @@ import typer
 
 from stirred.cli.arguments import loss as aim
 from stirred.cli.arguments import named, probability, stratum
-from stirred.cli.output import print_card, print_json, print_table, print_text, reported
+from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
+from stirred.cli.trial import folder_for, print_trial
 
 if TYPE_CHECKING:
     from stirred.casebook import Rerun
-    from stirred.spec import Specification
-    from stirred.swap import InvariantReport, PermutationSwap
+    from stirred.release import Job
 
 app = typer.Typer(
     help="Permutation swapping: pure differential privacy subject to its invariants.",
@@ -132,66 +130,27 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Swap a file as a trial: the guarantee first, then the records, which are not for publication."""
-    from stirred.errors import MissingBlock
-    from stirred.spec import as_fraction
-    from stirred.swap import PermutationSwap, Records, require_hold, swap_files, with_named_persons
+    from stirred.release import trial, trial_of
+    from stirred.swap import require_hold
 
     require_hold(hold)
     probability(rate, "--rate")
     named(unit, "--unit")
-    mechanism = PermutationSwap(
-        match=tuple(match or ()),
-        swap=tuple(swap),
-        hold=tuple(hold or ()),
-        rate=rate,
-        nesting=_nesting(nest, no_nesting),
-        unit=unit,
-        imputed=imputed,
-        loss="tighter" if tighter else "theorem-1",
-        missing="level" if missing_level else "error",
-        allow_infinite_loss=allow_infinite_loss,
-    )
+    job = trial_of(
+        {
+            "kind": "swap", "households": str(households.absolute()), "match": match or (), "swap": swap,
+            "persons": None if persons is None else str(persons.absolute()), "id": id, "hold": hold or (),
+            "hold_persons": hold_person, "rate": rate, "unit": unit, "nesting": _nesting(nest, no_nesting),
+            "loss": "tighter" if tighter else "theorem-1", "missing": "level" if missing_level else "error",
+            "imputed": imputed, "allow_infinite_loss": allow_infinite_loss, "by": by,
+        }
+    )  # fmt: skip
     if dry_run:
-        records = with_named_persons(Records.of(households, persons, id), swap, hold_person)
-        _explain(mechanism, records, as_json)
+        _explain(job, as_json)
         return
-    if output is None:
-        raise MissingBlock(
-            "there is no folder to write to",
-            field="--output",
-            expected="a folder that does not exist yet",
-            hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
-        )
-    page = functools.partial(_page, as_fraction(rate))
-    done = swap_files(
-        mechanism,
-        households,
-        output,
-        by=by,
-        id=id,
-        persons=persons,
-        hold_persons=hold_person,
-        accept_determined=accept_determined,
-        report=page,
-    )
-    if as_json:
-        print_json(
-            {
-                "folder": str(done.folder),
-                "files": list(done.files),
-                "records": done.records,
-                "guarantee": str(done.specification),
-                "publishable": done.publishable,
-                "reason": done.reason,
-                "exposure": done.exposures.record(),
-            }
-        )
-        return
-    print_text(f"{done.records:,} records swapped into {done.folder}; report.html there explains them.")
-    print_text(f"Not for publication: {done.reason}.")
-    for sentence in done.exposures.sentences():
-        print_text(sentence)
-    print_card(done.specification.card())
+    with progress_by_level() as progress:
+        made = trial(job, folder_for(output), progress=progress, accept_determined=accept_determined)
+    print_trial(made, job.exposures(), as_json)
 
 
 @app.command("demo-1940")
@@ -246,11 +205,8 @@ def _nesting(pairs: list[str] | None, none: bool) -> tuple[tuple[str, str], ...]
     return tuple((fine, coarse) for fine, coarse in found) if found or none else None
 
 
-def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
-    from stirred.data import Exposures
-
-    specification, report = mechanism.guarantee(records), mechanism.report(records)
-    exposures = Exposures((report.exposure,))
+def _explain(job: Job, as_json: bool) -> None:
+    specification, report, exposures = job.specification(), job.prepared.report, job.exposures()
     refusal = exposures.refusal()
     if as_json:
         print_json(
@@ -269,20 +225,6 @@ def _explain(mechanism: PermutationSwap, records: Any, as_json: bool) -> None:
         print_text(f"* {sentence}")
     if refusal is not None:
         print_text(f"* This would be refused: {refusal.problem}.")
-
-
-def _page(rate: Fraction, specification: Specification, report: InvariantReport, reason: str) -> str:
-    from stirred.show import swap_page
-
-    return swap_page(
-        specification,
-        report.sentences(),
-        largest_stratum=report.largest_stratum,
-        rate=rate,
-        publishable=False,
-        reason=reason,
-        exposure=report.exposure.sentence(),
-    )
 
 
 def _finite(value: Any) -> Any:

@@ -10,10 +10,12 @@ import typer
 
 from stirred.cli.arguments import named
 from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
-from stirred.errors import InputError, MissingBlock
+from stirred.cli.trial import folder_for, print_trial
+from stirred.errors import InputError
 
 if TYPE_CHECKING:
-    from stirred.topdown import Allocation, Plan, Preset
+    from stirred.release import Job
+    from stirred.topdown import Allocation, Preset
 
 app = typer.Typer(
     help="TopDown: noisy counts at every level of a geography, made consistent from the top.",
@@ -82,53 +84,29 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Protect the records of a plan as a trial: what is made is not for publication."""
-    from stirred.topdown import Plan
+    from stirred.documents import read_yaml
+    from stirred.release import trial, trial_of
 
+    job = trial_of(read_yaml(plan), plan.parent, kind="topdown")
     if dry_run:
-        _explain(Plan.load(plan), plan.parent, as_json)
+        _explain(job, as_json)
         return
-    if output is None:
-        raise MissingBlock(
-            "there is no folder to write to",
-            field="--output",
-            expected="a folder that does not exist yet",
-            hint="Add --output FOLDER, or --dry-run to see the guarantee only.",
-        )
-    from stirred.topdown import run_plan
-
     with progress_by_level() as progress:
-        made = run_plan(
-            plan, output, progress=progress, measurements=measurements, accept_determined=accept_determined
+        made = trial(
+            job,
+            folder_for(output),
+            progress=progress,
+            drawn=measurements,
+            accept_determined=accept_determined,
         )
-    if as_json:
-        print_json(
-            {
-                "folder": str(made.folder),
-                "files": list(made.files),
-                "guarantee": str(made.specification),
-                "publishable": made.publishable,
-                "reason": made.reason,
-                "exposure": made.exposures.record(),
-            }
-        )
-        return
-    print_text(f"{len(made.files)} files in {made.folder}, all of them internal.")
-    print_text(f"Not for publication: {made.reason}.")
-    for sentence in made.exposures.sentences():
-        print_text(sentence)
-    print_text("")
-    print_card(made.specification.card())
+    print_trial(made, job.exposures(), as_json)
 
 
-def _explain(plan: Plan, folder: Path, as_json: bool) -> None:
+def _explain(job: Job, as_json: bool) -> None:
     from stirred.spec import plural
-    from stirred.topdown import exposures_of
 
-    mechanism = plan.mechanism(folder)
-    specification = mechanism.guarantee()
-    exposures = None
-    if plan.at_hand(folder):
-        exposures = exposures_of(mechanism, mechanism.prepare(plan.data(folder))[1])
+    mechanism, specification = job.mechanism, job.specification()
+    exposures = job.exposures() if job.section.at_hand(job.folder) else None
     refusal = None if exposures is None else exposures.refusal()
     unknown = "The records are not at hand: what the exact statistics determine of them is not known yet."
     said = [unknown] if exposures is None else exposures.sentences()

@@ -1,7 +1,8 @@
-"""From a plan to a release: what must be settled first, what is published, and what is said about it.
+"""From a plan to a release: check, dry run, audit, run once, verify, compare.
 
-``checklist`` is the gate before a release, ``table`` the release table, ``registry`` the record for the
-public registry of deployments, ``governance`` what no budget measures: people, projects, settings, law.
+``run`` pays, draws and publishes a plan; ``trial`` draws for nobody's eyes but one's own; ``dry_run`` says what
+a plan promises and costs; ``audit`` tries to refute it; ``verify`` holds a folder against its plan and its
+ledger; ``compare`` puts two plans or releases side by side. A kind of plan is a folder in ``kinds``.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from typing import TYPE_CHECKING
 from stirred.doors import door
 
 if TYPE_CHECKING:
-    from stirred.release.job import job_of
+    from stirred.release.job import Job, Kind, Members
+    from stirred.release.kinds import KINDS, job_of, opened, trial_of
+    from stirred.release.manifest import Manifest
     from stirred.release.opening import open_account
-    from stirred.release.plan import Plan, plan_schema
-    from stirred.release.plan_audit import AuditRecord, audit_plan, require_claim_without_data
-    from stirred.release.publication import Made, run_release
+    from stirred.release.plan import DatasetPlan, Plan, plan_schema
+    from stirred.release.plan_audit import AuditRecord, audit, require_claim_without_data
+    from stirred.release.product import Product
+    from stirred.release.publication import Made, run, trial
     from stirred.release.rehearsal import DryRun, dry_run
-    from stirred.release.release_audit import audit_release
-    from stirred.release.side_by_side import SideBySide, compare_releases
-    from stirred.release.starter import STARTERS, starter_plan
-    from stirred.release.verification import verify_release
+    from stirred.release.side_by_side import SideBySide, compare
+    from stirred.release.starter import starter_plan
+    from stirred.release.verification import Verified, verify
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -12,12 +13,16 @@ from stirred import __version__
 from stirred.interchange import write_csv
 from stirred.ledger import Amount, Ledger, Spend, Statement
 from stirred.places import inside, slug
-from stirred.release.job import Facts, Published
 from stirred.release.plan import Plan
 from stirred.release.plan_audit import AuditRecord
 from stirred.report import (
+    Account,
+    Facts,
+    Identity,
     InternalRecord,
     Passage,
+    Published,
+    PublishedFile,
     ReleaseRecord,
     ReleaseRow,
     ReleaseTable,
@@ -38,43 +43,40 @@ def record_of(
     ledger: Ledger | None = None,
     spend: Spend | None = None,
     audit: AuditRecord | None = None,
+    unpublishable: str = "",
 ) -> ReleaseRecord:
-    """The public facts of a release."""
+    """The public facts of a release; ``unpublishable`` says why it is not for publication."""
     statement = None if ledger is None else ledger.statement(plan.dataset.name)
-    table = _release_table(plan, facts, specification, statement)
-    day = datetime.now(UTC).date().isoformat() if spend is None else spend.at[:10]
     return ReleaseRecord(
-        name=plan.name,
-        title=plan.title,
-        description=plan.description,
-        agency=plan.agency,
-        dataset=plan.dataset.description or plan.dataset.name,
-        stage=plan.stage.value.replace("_", " "),
-        made_on=day,
-        version=__version__,
-        mechanism=facts.mechanism,
-        settings=facts.settings,
+        identity=Identity(
+            name=plan.name,
+            title=plan.title,
+            description=plan.description,
+            agency=plan.agency,
+            dataset=plan.dataset.description or plan.dataset.name,
+            stage=specification.domain.stage.value.replace("_", " "),
+            made_on=datetime.now(UTC).date().isoformat() if spend is None else spend.at[:10],
+            version=__version__,
+            plan_digest=plan.digest,
+        ),
         specification=specification,
-        exact=facts.exact,
-        constraints=facts.constraints,
-        files=published.files,
-        tables=published.tables,
-        table=table,
+        facts=facts,
+        published=published,
+        table=_release_table(plan, facts, specification, statement),
         governance=plan.governance,
         passage=passage,
-        budget=facts.budget,
-        geography=facts.geography,
-        swap_rate=facts.swap_rate,
-        largest_stratum=facts.largest_stratum,
-        spent="" if statement is None else str(Amount.of(statement.spent)),
-        remaining="" if statement is None else str(Amount.of(statement.remaining)),
-        ledger_head="" if ledger is None else str(ledger.head()),
-        plan_digest=plan.digest,
-        warnings=facts.warnings,
-        exposures=facts.exposures,
+        account=_account(ledger, statement),
         audit=None if audit is None else audit.public().record(),
         registry=registry_text(plan, specification),
+        publishable=not unpublishable,
+        reason=unpublishable,
     )
+
+
+def _account(ledger: Ledger | None, statement: Statement | None) -> Account | None:
+    if ledger is None or statement is None:
+        return None
+    return Account(Amount.of(statement.spent), Amount.of(statement.remaining), str(ledger.head()))
 
 
 def registry_text(plan: Plan, specification: Specification) -> str | None:
@@ -120,31 +122,28 @@ def write_documents(record: ReleaseRecord, folder: Path) -> None:
         "release-table.md": record.table.to_markdown(),
         "release-table.csv": record.table.to_csv(),
         "release-table.json": record.table.to_json(),
-        "data-dictionary.json": json.dumps(_dictionary(record), indent=2, ensure_ascii=False) + "\n",
+        "data-dictionary.json": _json([_described(file) for file in record.published.files]),
         "report.html": report_html(record),
         "report.md": report_markdown(record),
         "report.json": report_json(record),
     }
     if record.audit is not None:
-        texts["audit.json"] = json.dumps(record.audit, indent=2, ensure_ascii=False) + "\n"
+        texts["audit.json"] = _json(record.audit)
     if record.registry is not None:
         texts["registry.yaml"] = record.registry
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
-def _dictionary(record: ReleaseRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "path": file.path,
-            "kind": file.kind,
-            "title": file.title,
-            "rows": file.rows,
-            "uncertainty": file.uncertainty,
-            "columns": [{"name": c.name, "type": c.type, "meaning": c.meaning} for c in file.columns],
-        }
-        for file in record.files
-    ]
+def _described(file: PublishedFile) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "kind": file.kind,
+        "title": file.title,
+        "rows": file.rows,
+        "uncertainty": None if file.uncertainty is None else file.uncertainty.record(),
+        "columns": [asdict(column) for column in file.columns],
+    }
 
 
 def write_internal(
@@ -156,3 +155,7 @@ def write_internal(
     for name, frame in internal.accuracy.items():
         write_csv(frame, inside(folder, f"accuracy-{slug(name)}.csv"))
     (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")
+
+
+def _json(body: Any) -> str:
+    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"

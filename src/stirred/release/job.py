@@ -1,135 +1,169 @@
-"""A job: one mechanism on one plan, in the steps that a release has.
+"""A job: one plan, its mechanism and its data, prepared once for every step of a release.
 
-``specification`` and ``facts`` read the data through the declared invariants only; ``prepare`` checks the
-records; ``draw`` makes the primitive output, the only step that reads records and randomness; ``publish``
-writes public files from the primitive alone; ``diagnose`` compares with the truth, for internal use.
+What a kind of plan adds to its mechanism: where the data are, what is published under which title, what is
+said of it before and after. Everything else goes through the protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 from stirred.data import Exposures
+from stirred.errors import InputError
 from stirred.noise import Source
-from stirred.release.plan import Plan, SwapPlan
-from stirred.report import (
-    BudgetShare,
-    ExactStatistic,
-    InternalRecord,
-    LevelOfGeography,
-    PublishedFile,
-    PublishedTable,
-)
-from stirred.spec import Budget, Specification
+from stirred.release.product import Product
+from stirred.report import ExactStatistic, Facts, InternalRecord, PublishedFile
+from stirred.spec import Block, Budget, Release, Specification
 
 if TYPE_CHECKING:
     import polars as pl
 
-
-@dataclass(frozen=True)
-class Expected:
-    """What theory says of the error of one product, before anything is drawn."""
-
-    product: str
-    sentence: str
-    standard_deviation: float | None = None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What can be said of a release before it is made."""
-
-    mechanism: str
-    settings: Mapping[str, str]
-    exact: tuple[ExactStatistic, ...]
-    constraints: tuple[str, ...]
-    expected: tuple[Expected, ...]
-    warnings: tuple[str, ...] = ()
-    budget: tuple[BudgetShare, ...] = ()
-    geography: tuple[LevelOfGeography, ...] = ()
-    swap_rate: Any = None
-    largest_stratum: int | None = None
-    exposures: Exposures | None = None
-
-
-@dataclass(frozen=True)
-class Published:
-    """What was written to the public folder."""
-
-    files: tuple[PublishedFile, ...]
-    tables: tuple[PublishedTable, ...]
-
+    from stirred.audit import Finding
+    from stirred.release.plan import Plan
 
 Progress = Callable[[str, int, int], None]
 
 
-class Job(Protocol):
-    """One mechanism on one plan."""
+@dataclass(frozen=True)
+class Members:
+    """Other data sets of the universe of a job's data.
 
-    def data(self) -> Any:
-        """The confidential data, read once."""
+    ``view`` gives a data set as the claim reads it; ``companions`` are units of which one record may change
+    with each record of the protection unit.
+    """
 
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        """The confidential tables, whole and with the columns that the plan names: to know them again."""
+    others: Sequence[Any]
+    view: Callable[[Any], Any] = lambda data: data
+    companions: tuple[str, ...] = ()
 
-    @property
-    def folder(self) -> Path:
-        """Where the files of the plan are."""
 
-    def public_files(self) -> tuple[str, ...]:
-        """Files of the plan that are not confidential, relative to its folder."""
+class Job(ABC):
+    """One plan. A dataset that is handed over takes the place of the files: for audits."""
 
-    def on(self, data: Any, folder: Path | None = None) -> Job:
-        """The same job on other data, which stay in memory, with its public files elsewhere: for audits."""
+    def __init__(self, plan: Plan, section: Any, folder: Path, dataset: Any = None) -> None:
+        self.plan = plan
+        self.section = section
+        self.folder = folder
+        self._dataset = dataset
 
-    def specification(self) -> Specification:
-        """The guarantee; from the declared invariants alone."""
+    @cached_property
+    @abstractmethod
+    def mechanism(self) -> Any:
+        """The mechanism that the plan describes; reads public files alone."""
 
-    def least_budget(self) -> Budget:
-        """What the guarantee needs whatever the data are, as far as they leave two records to tell apart."""
+    @abstractmethod
+    def read(self) -> Any:
+        """The confidential data."""
 
+    @abstractmethod
     def facts(self) -> Facts:
         """What a dry run shows; from the declared invariants alone."""
 
+    @abstractmethod
     def exposures(self) -> Exposures:
         """What the exact statistics determine and expose; from the declared invariants alone."""
 
-    def require_presentable(self) -> None:
-        """Refuse what must not leave, whatever the guarantee: identifiers, places that would be torn."""
+    @abstractmethod
+    def products(self, made: Release) -> Iterable[Product | PublishedFile]:
+        """What is published, from what the mechanism made; files that the draw has written are described."""
 
-    def prepare(self) -> None:
-        """Read and check the records, so that bad ones are refused before anything is spent."""
+    @abstractmethod
+    def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
+        """Everything that tries to refute the claim, besides the replay."""
+
+    @abstractmethod
+    def members(self, claim: Specification, source: Source) -> Members:
+        """Other data sets of the universe, for the replay."""
+
+    @cached_property
+    def dataset(self) -> Any:
+        """The confidential data, read once."""
+        return self.read() if self._dataset is None else self._dataset
+
+    @cached_property
+    def prepared(self) -> Any:
+        """The data as the mechanism prepares them, once."""
+        return self.mechanism.prepare(self.dataset)
+
+    def specification(self) -> Specification:
+        """The guarantee; from the declared invariants alone."""
+        guarantee: Specification = self.mechanism.guarantee(self.prepared)
+        return guarantee
+
+    def least_budget(self) -> Budget:
+        """What the guarantee needs whatever the data are, as far as they leave two records to tell apart."""
+        return self.specification().budget
+
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The confidential tables, whole and with the columns that the plan names: to know them again."""
+        tables: Mapping[str, pl.DataFrame] = self.dataset
+        return tables
+
+    def public_files(self) -> tuple[str, ...]:
+        """Files of the plan that are not confidential, relative to its folder."""
+        return ()
+
+    def on(self, dataset: Any, folder: Path | None = None) -> Self:
+        """The same job on other data, which stay in memory, with its public files elsewhere: for audits."""
+        return type(self)(self.plan, self.section, folder or self.folder, dataset)
+
+    def require_complete(self) -> None:  # noqa: B027
+        """Refuse a plan that leaves open what a publication must say; reads no data."""
+
+    def require_presentable(self) -> None:  # noqa: B027
+        """Refuse what must not leave, whatever the guarantee: identifiers, places that would be torn."""
 
     def room(self) -> int:
         """About how many bytes the release takes; for operators, not for publication."""
+        return 16 << 20
 
     def draw(self, source: Source, folder: Path) -> Any:
         """The primitive output; large ones may be kept in the folder, which will be public."""
+        return self.mechanism.draw(self.prepared, source)
 
-    def publish(self, primitive: Any, folder: Path, progress: Progress | None = None) -> Published:
-        """Write the public files, from the primitive alone."""
+    def recall(self, folder: Path) -> Any:
+        """A primitive that was drawn before, from the files that it was kept in."""
+        raise InputError(
+            "what this mechanism draws is not kept in files",
+            field="measurements",
+            expected="a plan of a kind that measures",
+            hint="Run the plan without naming measurements.",
+        )
 
-    def diagnose(self, primitive: Any) -> InternalRecord:
-        """Errors against the truth."""
+    def finish(self, primitive: Any, progress: Progress | None = None) -> Release:
+        """All that is made of the primitive; sees neither records nor randomness."""
+        made: Release = self.mechanism.finish(primitive, self.prepared.public)
+        return made
 
-    def recheck(self, folder: Path) -> None:
+    def assess(self, primitive: Any) -> InternalRecord:
+        """Errors against the truth: confidential."""
+        return InternalRecord()
+
+    def recheck(self, folder: Path) -> None:  # noqa: B027
         """Refuse public files that do not keep the invariants and constraints of the data."""
 
 
-def job_of(plan: Plan, folder: Path) -> Job:
-    """The job of a plan, with paths relative to a folder; nothing confidential is read yet."""
-    from stirred.release.swap_job import SwapJob
-    from stirred.release.topdown_job import TopDownJob
+@dataclass(frozen=True)
+class Kind:
+    """A kind of plan: the section that describes it, its job, and a starter to fill in.
 
-    if isinstance(plan.mechanism, SwapPlan):
-        return SwapJob(plan, plan.mechanism, folder)
-    return TopDownJob(plan, plan.mechanism, folder)
+    ``starter`` is the section as commented YAML; ``ceiling`` and ``currency`` go with it.
+    """
+
+    name: str
+    section: type[Block]
+    job: type[Job]
+    starter: str
+    ceiling: int
+    currency: str
 
 
-def with_bases(sentences: Sequence[tuple[str, int | None]], plan: Plan) -> tuple[ExactStatistic, ...]:
+def with_bases(sentences: Iterable[tuple[str, int | None]], plan: Plan) -> tuple[ExactStatistic, ...]:
     """Exact statistics with their legal bases, by sentence."""
     bases = {basis.statistic: basis.basis for basis in plan.legal_bases}
     return tuple(ExactStatistic(text, bases.get(text, ""), figures) for text, figures in sentences)

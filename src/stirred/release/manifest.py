@@ -120,13 +120,14 @@ class Seals:
         return _differences(self.files, found)
 
 
-def manifest_of(plan: Plan, folder: Path, spend: Spend | None, *, publishable: bool) -> Manifest:
-    """The manifest of what was written to a folder."""
+def manifest_of(plan: Plan, folder: Path, spend: Spend | None, reason: str = "") -> Manifest:
+    """The manifest of what was written to a folder; ``reason`` says why it is not for publication."""
     facts = {
         "type": "release",
         "name": plan.name,
         "plan": plan.digest,
-        "publishable": publishable,
+        "publishable": not reason,
+        **({"reason": reason} if reason else {}),
         "dataset": plan.dataset.name,
         "group": None if plan.dataset.group is None else plan.dataset.group.record(),
         "spend": None if spend is None else spend.sequence,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from stirred.errors import InputError
 from stirred.ledger import Drawing, Ledger
-from stirred.release.job import Job, job_of
+from stirred.release.job import Job
+from stirred.release.kinds import opened
 from stirred.release.payment import fingerprints
 from stirred.release.plan import Plan
 from stirred.release.together import joint_guarantee
@@ -15,7 +16,7 @@ from stirred.spec import Exact, Specification
 
 
 def open_account(
-    paths: Sequence[Path], ledger: Ledger, *, by: str, same_data: str | None = None
+    plans: Sequence[Path | Job], ledger: Ledger, *, by: str, same_data: str | None = None
 ) -> Specification:
     """Open the data set of some plans in a ledger, with their ceiling in the flavor that they share.
 
@@ -23,22 +24,19 @@ def open_account(
     account, and an output premetric that every part can be stated in. Data that the ledger knows under
     another name are refused, unless ``same_data`` gives the reason.
     """
-    plans = [Plan.load(path) for path in paths]
-    jobs = [job_of(plan, path.parent) for plan, path in zip(plans, paths, strict=True)]
-    name, ceiling = _agreed(plans)
-    joint = joint_guarantee([(plan, job.specification()) for plan, job in zip(plans, jobs, strict=True)])
+    jobs = [opened(plan) for plan in plans]
+    name, ceiling = _agreed([job.plan for job in jobs])
+    joint = joint_guarantee([(job.plan, job.specification()) for job in jobs])
     budget = joint.budget.model_copy(update={"amounts": (ceiling,), "policy": None, "at": ()})
-    opened = joint.flavor.with_budget(budget)
-    ledger.open_dataset(name, opened, by=by, drawing=_claimed(plans, jobs, ledger), same_data=same_data)
-    return opened
+    account = joint.flavor.with_budget(budget)
+    ledger.open_dataset(name, account, by=by, drawing=_claimed(jobs, ledger), same_data=same_data)
+    return account
 
 
-def _claimed(plans: Sequence[Plan], jobs: Sequence[Job], ledger: Ledger) -> Drawing:
+def _claimed(jobs: Sequence[Job], ledger: Ledger) -> Drawing:
     """The data of the plans, so that the ledger knows them again; nothing is drawn yet."""
     known = {
-        f"{plan.name}/{table}": name
-        for plan, job in zip(plans, jobs, strict=True)
-        for table, name in fingerprints(job, ledger).items()
+        f"{job.plan.name}/{table}": name for job in jobs for table, name in fingerprints(job, ledger).items()
     }
     return Drawing("", known)
 

@@ -9,115 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema, model_validator
+from pydantic import Field, SerializeAsAny, TypeAdapter, field_validator
 
 from stirred.data import MOST_DETERMINED
 from stirred.documents import read_yaml
-from stirred.errors import InputError, StirredError
-from stirred.places import clash
+from stirred.errors import InputError
+from stirred.release.numbers import Number, Probability, Share
 from stirred.report import About, Checklist, Governance
-from stirred.spec import LEAST_DELTA, Block, Domain, Exact, Schema, Stage, as_fraction
-from stirred.topdown import Plan as TopDownSettings
-
-Provenance = Literal["public", "earlier DP release", "assumption"]
-
-
-def _positive(value: object) -> object:
-    """Exact, positive and finite; kept as it was written."""
-    try:
-        number = Exact.of(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a number such as 1/20, 0.05 or ln(3)") from None
-    if number.is_infinite or not number > Exact.of(0):
-        raise ValueError("a positive, finite number")
-    return value
-
-
-def _below_one(value: object) -> object:
-    try:
-        probability = as_fraction(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a probability such as 1e-10") from None
-    if not LEAST_DELTA <= probability < 1:
-        raise ValueError("a probability of at least 1e-300 and below 1")
-    return value
-
-
-def _share(value: object) -> object:
-    try:
-        share = as_fraction(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a share such as 0.01") from None
-    if not 0 <= share < 1:
-        raise ValueError("a share of at least 0 and below 1")
-    return value
-
-
-_WRITTEN = WithJsonSchema({"type": ["string", "number"]})
-Number = Annotated[str | int, AfterValidator(_positive), _WRITTEN]
-Probability = Annotated[str, AfterValidator(_below_one), _WRITTEN]
-Share = Annotated[str | int, AfterValidator(_share), _WRITTEN]
-
-
-class SwapPlan(Block):
-    """Permutation swapping: roles of the columns, the rate or the loss to aim at, and tables to publish.
-
-    ``codebook`` lists the levels of every column that has a role; ``provenance`` says where they come from.
-    ``nesting`` has pairs of places, the finer first; an empty list says that nothing is nested. Tables are
-    written ``tenure * county``.
-    """
-
-    kind: Literal["swap"] = "swap"
-    households: str
-    persons: str | None = None
-    id: str | None = None
-    match: tuple[str, ...] = ()
-    swap: tuple[str, ...]
-    hold: tuple[str, ...] | None = None
-    rate: Number | None = None
-    target_epsilon: Number | None = None
-    unit: str = "household"
-    nesting: tuple[tuple[str, str], ...] | None = None
-    loss: Literal["theorem-1", "tighter"] = "theorem-1"
-    codebook: Schema | None = None
-    provenance: Provenance = "public"
-    tables: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _one_aim(self) -> Self:
-        if (self.rate is None) == (self.target_epsilon is None):
-            raise ValueError("exactly one of rate and target_epsilon")
-        if self.target_epsilon is not None and self.loss == "tighter":
-            raise ValueError("a rate, where the tighter loss is asked for")
-        return self
-
-    @model_validator(mode="after")
-    def _own_files(self) -> Self:
-        if clash(table_file(table) for table in self.tables) is not None:
-            raise ValueError("tables that are all different, also as names of files")
-        return self
-
-
-def parts_of(table: str) -> list[str]:
-    """The variables of a table that is written ``tenure * county``."""
-    return [part.strip() for part in table.split("*")]
-
-
-def table_file(table: str) -> str:
-    """The name that a table gives its files."""
-    return "-".join(parts_of(table))
-
-
-class TopDownPlan(TopDownSettings):
-    """TopDown: geography, units with schemas and budgets, constraints, tables to publish."""
-
-    kind: Literal["topdown"] = "topdown"
-    provenance: Provenance = "public"
-
-
-MechanismPlan = Annotated[SwapPlan | TopDownPlan, Field(discriminator="kind")]
+from stirred.spec import Block, Domain, Stage
 
 
 class GroupPlan(Block):
@@ -180,7 +81,7 @@ class Plan(Block):
     agency: str
     curator: str
     dataset: DatasetPlan
-    mechanism: MechanismPlan
+    mechanism: SerializeAsAny[Block]
     claim: Number | None = None
     domain: Domain | None = None
     protection: ProtectionPlan = Field(default_factory=ProtectionPlan)
@@ -190,6 +91,13 @@ class Plan(Block):
     checklist: Checklist = Field(default_factory=Checklist)
     governance: Governance = Field(default_factory=Governance)
     registry: About | None = None
+
+    @field_validator("mechanism", mode="before")
+    @classmethod
+    def _section(cls, value: object) -> Block:
+        from stirred.release.kinds import read_section
+
+        return read_section(value)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -212,5 +120,17 @@ class Plan(Block):
 
 
 def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of plans, for editors."""
-    return TypeAdapter(Plan).json_schema(by_alias=True)
+    """The JSON Schema of plans, for editors: the section of every kind is one way to write a mechanism."""
+    from stirred.release.kinds import KINDS
+
+    schema = TypeAdapter(Plan).json_schema(by_alias=True)
+    sections = [_section_schema(kind.section, schema["$defs"]) for kind in KINDS.values()]
+    schema["properties"]["mechanism"] = {"oneOf": sections}
+    return schema
+
+
+def _section_schema(section: type[Block], definitions: dict[str, Any]) -> dict[str, Any]:
+    own = section.model_json_schema(by_alias=True)
+    definitions |= own.pop("$defs", {})
+    definitions[section.__name__] = own | {"required": ["kind", *own.get("required", [])]}
+    return {"$ref": f"#/$defs/{section.__name__}"}

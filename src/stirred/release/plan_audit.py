@@ -20,12 +20,15 @@ from typing import Any
 
 from stirred import __version__
 from stirred.audit import ANNOUNCED, Finding, Verdict, claim_audit, falls_short, require_auditable
+from stirred.data import percent
 from stirred.errors import Refusal
 from stirred.noise import Source, TestSource
-from stirred.release.job import Job, job_of
-from stirred.release.plan import Plan, SwapPlan
+from stirred.release.job import Job
+from stirred.release.kinds import opened
+from stirred.release.plan import Plan
+from stirred.release.release_audit import add_to, published_claim
 from stirred.release.replay import replayed
-from stirred.spec import Budget, Exact, Specification
+from stirred.spec import Budget, Exact, Specification, plural
 
 DRAWS = 100_000
 
@@ -127,12 +130,12 @@ def require_claim(plan: Plan, guarantee: Specification) -> None:
         raise _claims_less(str(guarantee.budget))
 
 
-def require_claim_without_data(plan: Plan, job: Job) -> None:
+def require_claim_without_data(job: Job) -> None:
     """Refuse a plan whose mechanism needs more than the announced budget on any data."""
-    if plan.claim is None:
+    if job.plan.claim is None:
         return
     least = job.least_budget()
-    if least.amount > Exact.of(plan.claim):
+    if least.amount > Exact.of(job.plan.claim):
         raise _claims_less(f"{least}, or more")
 
 
@@ -145,54 +148,83 @@ def _claims_less(guaranteed: str) -> Refusal:
     )
 
 
-def audit_plan(
-    path: Path,
+def audit(
+    plan: Path | Job,
+    release: Path | None = None,
     *,
     claim: Specification | None = None,
     random: Source | None = None,
     draws: int = DRAWS,
 ) -> AuditRecord:
-    """Run every audit that applies to a plan.
+    """Run every audit that applies to a plan, or to a release that was made from it.
 
     Parameters
     ----------
-    path
+    plan
         The plan.
+    release
+        The folder of a release of the plan: what it published is audited, and the record is added to it.
     claim
-        What is audited; what the plan claims if not given.
+        What is audited; what the plan claims, or the release published, if not given.
     random
         Randomness of the audits; the operating system's if not given.
     draws
         Draws of each statistical audit.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> audit(Path("no-plan.yaml"))
+    Traceback (most recent call last):
+    ...
+    stirred.errors.InputError: ...
     """
-    plan = Plan.load(path)
-    job = job_of(plan, path.parent)
-    job.prepare()
+    job = opened(plan)
+    if release is not None:
+        claim = published_claim(job.plan, release)
     guarantee = job.specification()
-    claimed = claim_of(plan, guarantee) if claim is None else claim
+    claimed = claim_of(job.plan, guarantee) if claim is None else claim
     require_auditable(claimed)
     # What is drawn for an audit is marked as never to be published; nobody knows the seed.
     source = TestSource(secrets.randbits(256)) if random is None else random.spawn()
     with _removed_when_terminated():
         held = claim_audit(claimed, guarantee, subject="the claim against what the mechanism guarantees")
-        findings = (held, *_findings(plan, job, claimed, source, draws))
-    return AuditRecord(
-        plan=plan.digest,
-        title=plan.title,
+        findings = (held, *_findings(job, claimed, source, draws))
+    found = AuditRecord(
+        plan=job.plan.digest,
+        title=job.plan.title,
         claim=str(claimed),
         made_on=datetime.now(UTC).date().isoformat(),
         version=__version__,
         findings=findings,
     )
+    if release is not None:
+        add_to(release, found)
+    return found
 
 
-def _findings(plan: Plan, job: Any, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
-    from stirred.release import swap_audit, topdown_audit
+def _findings(job: Job, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
+    _ = job.prepared
+    own = job.audits(claim, source.child(1), draws)
+    members = job.members(claim, source.child(2))
+    return (*universe_findings(job), *own, replayed(job, claim, members, source.child(3)))
 
-    room: Any = swap_audit if isinstance(plan.mechanism, SwapPlan) else topdown_audit
-    own = room.audits(job, claim, source.child(1), draws)
-    members = room.members(job, claim, source.child(2))
-    return (*own, replayed(plan, job, claim, members, source.child(3)))
+
+def universe_findings(job: Job) -> list[Finding]:
+    """One finding a protected unit: what the exact statistics determine, as the gate counts it."""
+    out = []
+    for exposure in job.exposures().units:
+        kind = plural(exposure.unit)
+        about = f"{'' if exposure.decided else 'at most '}{exposure.at_most:,} of {exposure.records:,}"
+        bare = "; no budget protects these" if exposure.at_most else ""
+        share = percent(exposure.determined_share)
+        sentence = f"the exact statistics alone determine {about} {kind} ({share}){bare}"
+        if exposure.vacuous:
+            sentence = f"the exact statistics alone determine all {exposure.records:,} {kind}"
+        verdict = Verdict.VACUOUS if exposure.vacuous else Verdict.NOT_REFUTED
+        subject = f"the universe of the {kind}"
+        out.append(Finding("universe", subject, verdict, sentence, details=exposure.record()))
+    return out
 
 
 @contextmanager

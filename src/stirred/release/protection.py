@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from stirred.release.job import Facts, Job
+from stirred.release.job import Job
 from stirred.release.plan import Plan
-from stirred.report import Override, Passage
+from stirred.report import Facts, Override, Passage
 from stirred.spec import as_fraction
 
 
@@ -22,11 +22,11 @@ def most_determined(plan: Plan) -> Fraction:
 
 
 def protected(
-    plan: Plan, job: Job, facts: Facts, passage: Passage, override: Override | None = None
+    job: Job, facts: Facts, passage: Passage, override: Override | None = None
 ) -> tuple[Facts, Passage]:
     """The facts with what is determined and exposed, and the passage through this gate too."""
     found = job.exposures()
-    refusal = found.refusal(most_determined(plan))
+    refusal = found.refusal(most_determined(job.plan))
     if refusal is not None:
         if override is None or not override.determined:
             raise refusal

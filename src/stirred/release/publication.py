@@ -14,10 +14,11 @@ Assumes
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from stirred.alone import alone
 from stirred.errors import InputError, Refusal, StirredError
@@ -36,16 +37,22 @@ from stirred.release.folder import (
     unwritten,
     working_folder,
 )
-from stirred.release.job import Facts, Job, Progress, job_of
+from stirred.release.job import Job, Progress
+from stirred.release.kinds import opened
 from stirred.release.manifest import NAME, SEALS, Manifest, Seals, manifest_of
 from stirred.release.manifest import PURPOSE as INTERNAL_FILES
 from stirred.release.payment import drawing_of, known_spend, paid, remove_parts, require_payable
 from stirred.release.plan import Plan
 from stirred.release.plan_audit import AuditRecord, claim_of, require_claim
+from stirred.release.plan_audit import audit as audit_of
+from stirred.release.product import publish
 from stirred.release.protection import protected
-from stirred.report import Override, Passage, gate, lint
+from stirred.report import Facts, Override, Passage, gate, lint
 from stirred.report import record_of as registry_record
 from stirred.spec import Specification
+from stirred.spec import trial as trial_reason
+
+SEEDED = "it was made with a test seed"
 
 
 @dataclass(frozen=True)
@@ -59,25 +66,34 @@ class Made:
     manifest: Manifest
 
 
-def run_release(
-    path: Path,
+def run(
+    plan: Path | Job,
     output: Path,
     ledger: Ledger | None,
     *,
     random: Source | None = None,
     override: Override | None = None,
     progress: Progress | None = None,
-    audit: AuditRecord | Callable[[], AuditRecord] | None = None,
+    audit: AuditRecord | bool = True,
     pay_again: bool = False,
 ) -> Made:
     """Run a plan into a folder.
 
-    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone. The record
-    of an audit of this plan is published with the release; one that refuted the claim stops it. A function
-    that audits is called after everything that is quickly refused, and before anything is spent.
-    ``pay_again`` gives up an interrupted run that was paid for in another folder, or on other data.
+    Without a ledger only a test run is made: it takes a test seed and writes ``internal/`` alone. The plan is
+    audited after everything that is quickly refused and before anything is spent, unless ``audit`` is false
+    or the record of an audit of this plan; the record is published with the release, and one that refuted
+    the claim stops it. ``pay_again`` gives up an interrupted run that was paid for in another folder, or on
+    other data.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> run(Path("no-plan.yaml"), Path("made"), None)
+    Traceback (most recent call last):
+    ...
+    stirred.errors.InputError: ...
     """
-    plan = Plan.load(path)
+    job = opened(plan)
     named, output = output, place_of(output)
     source = RandomSource() if random is None else random
     if source.publishable and ledger is None:
@@ -88,40 +104,68 @@ def run_release(
             hint="Create one and open the data set, or make a test run.",
         )
     require_new(output)
-    known = None if ledger is None or not source.publishable else known_spend(plan, ledger)
+    known = None if ledger is None or not source.publishable else known_spend(job.plan, ledger)
     if ledger is not None and known is not None and known.manifest is not None:
         return _recovered(output, named, ledger, known)
-    job = job_of(plan, path.parent)
-    passage = gate(plan.checklist, override)
+    passage = gate(job.plan.checklist, override)
     specification, facts = job.specification(), job.facts()
-    _require_consistent(plan, specification)
-    require_claim(plan, specification)
-    facts, passage = protected(plan, job, facts, passage, override)
-    job.prepare()
+    _require_consistent(job.plan, specification)
+    require_claim(job.plan, specification)
+    facts, passage = protected(job, facts, passage, override)
+    _ = job.prepared
     job.require_presentable()
     require_room(output, job.room())
     drawing = None
     if ledger is not None and source.publishable:
         drawing = drawing_of(job, output, ledger)
-        require_payable(plan, specification, ledger, known, drawing, pay_again=pay_again)
-    audited = audit() if callable(audit) else audit
-    _require_clean(plan, specification, audited)
-    run = _Run(plan, job, facts, specification, passage, source, ledger, progress, audited)
+        require_payable(job.plan, specification, ledger, known, drawing, pay_again=pay_again)
+    audited = (audit_of(job) if audit else None) if isinstance(audit, bool) else audit
+    _require_clean(job.plan, specification, audited)
+    made = _Run(job, facts, specification, passage, source, ledger, progress, audited)
     if ledger is None or drawing is None:
-        with working_folder(neighbour(output, "test")) as work:
-            manifest = run.written(work.folder, None)
-            settle(work.folder)
-            work.folder.rename(output)
+        manifest = made.tried(output, SEEDED)
         return Made(named, specification, False, False, manifest)
     with alone(output):
         # Auditing takes time: another process may have released the plan meanwhile.
-        known = known_spend(plan, ledger)
+        known = known_spend(job.plan, ledger)
         if known is not None and known.manifest is not None:
             return _recovered(output, named, ledger, known)
         require_new(output)
-        spend = paid(plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
-        manifest = run.published(output, spend, ledger)
+        spend = paid(job.plan, specification, passage, ledger, known, drawing, pay_again=pay_again)
+        manifest = made.published(output, spend, ledger)
     return Made(named, specification, True, spend.attempt > 1, manifest)
+
+
+def trial(
+    job: Job,
+    output: Path,
+    *,
+    random: Source | None = None,
+    progress: Progress | None = None,
+    drawn: Path | None = None,
+    accept_determined: str = "",
+) -> Made:
+    """Run a job as a trial: nothing is paid, and everything is ``internal/``.
+
+    Nobody sees it, so the checklist stays open. ``drawn`` is a folder with what an earlier trial drew:
+    nothing is drawn then. Where the estimates cannot be finished, what was drawn is kept all the same, and
+    the refusal is raised. ``accept_determined`` says why more determined records are accepted than the plan
+    allows.
+    """
+    named, output = output, place_of(output)
+    require_new(output)
+    specification, accepted = job.specification(), accept_determined.strip()
+    at = datetime.now(UTC)
+    override = Override(determined=True, by=job.plan.curator, reason=accepted, at=at) if accepted else None
+    facts, passage = protected(job, job.facts(), Passage(), override)
+    job.require_presentable()
+    require_room(output, job.room())
+    source = RandomSource() if random is None else random
+    made = _Run(job, facts, specification, passage, source, None, progress, None, drawn)
+    manifest = made.tried(
+        output, trial_reason(*([] if source.publishable else ["it was made with a test seed"]))
+    )
+    return Made(named, specification, False, False, manifest)
 
 
 def _require_consistent(plan: Plan, specification: Specification) -> None:
@@ -207,7 +251,6 @@ def _finish(ledger: Ledger, spend: Spend, manifest: Manifest, by: str, work: Wor
 class _Run:
     """What is known before the draw: everything that a release is made from."""
 
-    plan: Plan
     job: Job
     facts: Facts
     specification: Specification
@@ -216,14 +259,17 @@ class _Run:
     ledger: Ledger | None
     progress: Progress | None
     audit: AuditRecord | None
+    drawn: Path | None = None
 
     def published(self, output: Path, spend: Spend, ledger: Ledger) -> Manifest:
         """Draw what was paid for; the folder appears when the ledger has its manifest."""
-        by = self.plan.curator
+        by = self.job.plan.curator
         part = part_of(output, spend.sequence, spend.attempt)
         with working_folder(part, lambda: _discard(ledger, spend, by)) as work:
             ledger.begin(spend, by=by)
-            manifest = self.written(work.folder, spend)
+            public = work.folder / PUBLIC
+            public.mkdir(exist_ok=True)
+            manifest = self._written(work.folder, public, self.job.draw(self.source.spawn(), public), spend)
             settle(work.folder)
             _finish(ledger, spend, manifest, by, work)
             appear(work.folder, output, manifest)
@@ -231,29 +277,52 @@ class _Run:
         remove_parts(output, spend, spend.attempt - 1)
         return manifest
 
-    def written(self, folder: Path, spend: Spend | None) -> Manifest:
-        """Draw, publish, diagnose, report; everything under a temporary name."""
-        publishable = self.source.publishable
-        public = folder / (PUBLIC if publishable else INTERNAL)
-        public.mkdir(exist_ok=True)
-        primitive = self.job.draw(self.source.spawn(), public)
-        published = self.job.publish(primitive, public, self.progress)
+    def tried(self, output: Path, reason: str) -> Manifest:
+        """Draw, or take what was drawn, and write everything to ``internal/``."""
+        refused = None
+        with working_folder(neighbour(output, "test")) as work:
+            folder = work.folder / INTERNAL
+            if self.drawn is None:
+                primitive = self.job.draw(self.source.spawn(), folder)
+            else:
+                primitive = self.job.recall(self.drawn)
+            try:
+                manifest = self._written(work.folder, folder, primitive, None, reason)
+            except Refusal as refusal:
+                refused, reason = refusal, f"{reason}; drawn only: {refusal.problem}"
+                if not any(folder.iterdir()):
+                    raise
+                manifest = self._sealed(work.folder, None, reason)
+            settle(work.folder)
+            work.folder.rename(output)
+        if refused is not None:
+            raise refused
+        return manifest
+
+    def _written(
+        self, folder: Path, public: Path, primitive: Any, spend: Spend | None, reason: str = ""
+    ) -> Manifest:
+        """Publish, assess, report; everything under a temporary name."""
+        job, ledger = self.job, None if spend is None else self.ledger
+        published = publish(job.products(job.finish(primitive, self.progress)), public)
         record = record_of(
-            self.plan,
+            job.plan,
             self.facts,
             self.specification,
             self.passage,
             published,
-            None if spend is None else self.ledger,
+            ledger,
             spend,
             self.audit,
+            reason,
         )
-        if not publishable:
-            record = replace(record, publishable=False, reason="it was made with a test seed")
         write_documents(record, public)
-        write_internal(record, self.job.diagnose(primitive), self.audit, folder / INTERNAL)
+        write_internal(record, job.assess(primitive), self.audit, folder / INTERNAL)
+        return self._sealed(folder, spend, reason)
+
+    def _sealed(self, folder: Path, spend: Spend | None, reason: str = "") -> Manifest:
         key = None if self.ledger is None or spend is None else self.ledger.derived_key(INTERNAL_FILES)
         (folder / SEALS).write_text(Seals.of(folder, key).text(), encoding="utf-8")
-        manifest = manifest_of(self.plan, folder, spend, publishable=publishable)
+        manifest = manifest_of(self.job.plan, folder, spend, reason)
         (folder / NAME).write_text(manifest.text(), encoding="utf-8")
         return manifest

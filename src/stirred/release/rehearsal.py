@@ -13,12 +13,14 @@ from typing import Any
 from stirred.data import Exposures
 from stirred.errors import StirredError
 from stirred.ledger import Amount, Drawing, Ledger, Preview
-from stirred.release.job import Facts, Job, job_of
+from stirred.release.job import Job
+from stirred.release.kinds import opened
 from stirred.release.payment import fingerprints, group_of
 from stirred.release.plan import Plan
 from stirred.release.plan_audit import require_claim
 from stirred.release.protection import most_determined
-from stirred.spec import Specification
+from stirred.report import Facts
+from stirred.spec import Specification, declared_invariants
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,14 @@ class DryRun:
             "guarantee": str(self.specification),
             "specification": self.specification.record(),
             "mechanism": self.facts.mechanism,
-            "settings": dict(self.facts.settings),
+            "settings": {name: str(value) for name, value in self.facts.settings.items()},
             "exact": [
                 {"statistic": e.sentence, "legal_basis": e.legal_basis, "figures": e.figures}
                 for e in self.facts.exact
             ],
             "constraints": list(self.facts.constraints),
             "expected": [
-                {"product": e.product, "error": e.sentence, "standard_deviation": e.standard_deviation}
+                {"product": e.product, "error": str(e.uncertainty), **e.uncertainty.record()}
                 for e in self.facts.expected
             ],
             "exposure": self.exposures.record(),
@@ -60,24 +62,23 @@ class DryRun:
         }
 
 
-def dry_run(path: Path, ledger: Ledger | None = None) -> DryRun:
+def dry_run(plan: Path | Job, ledger: Ledger | None = None) -> DryRun:
     """Check a plan and say what it promises, what it costs and what to think about."""
-    plan = Plan.load(path)
-    job = job_of(plan, path.parent)
+    job = opened(plan)
     specification, facts = job.specification(), job.facts()
-    require_claim(plan, specification)
+    require_claim(job.plan, specification)
     exposures = job.exposures()
-    refusal = exposures.refusal(most_determined(plan)) or _unpresentable(job)
-    cost = None if ledger is None else _preview(plan, job, specification, ledger)
+    refusal = exposures.refusal(most_determined(job.plan)) or _unpresentable(job)
+    cost = None if ledger is None else _preview(job, specification, ledger)
     return DryRun(
-        plan=plan,
+        plan=job.plan,
         specification=specification,
         facts=facts,
         exposures=exposures,
         refused=None if refusal is None else refusal.problem,
         cost=cost,
-        open_steps=tuple(step.name for step in plan.checklist.blocking()),
-        warnings=(*facts.warnings, *_warnings(plan, specification, cost)),
+        open_steps=tuple(step.name for step in job.plan.checklist.blocking()),
+        warnings=(*facts.warnings, *_warnings(job.plan, specification, cost)),
     )
 
 
@@ -89,7 +90,8 @@ def _unpresentable(job: Job) -> StirredError | None:
     return None
 
 
-def _preview(plan: Plan, job: Job, specification: Specification, ledger: Ledger) -> Preview:
+def _preview(job: Job, specification: Specification, ledger: Ledger) -> Preview:
+    plan = job.plan
     drawing = Drawing("", fingerprints(job, ledger))
     return ledger.preview(
         plan.dataset.name,
@@ -118,8 +120,6 @@ def _warnings(plan: Plan, specification: Specification, cost: Preview | None) ->
 
 
 def _sentences(specification: Specification) -> set[str]:
-    from stirred.spec import declared_invariants
-
     return {i.sentence() for i in declared_invariants(specification.multiverse) or ()}
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stirred.errors import InputError
 from stirred.interchange import write_atomically
-from stirred.noise import Source
 from stirred.release.folder import INTERNAL, PUBLIC
 from stirred.release.manifest import ADDED, Manifest, Seals
 from stirred.release.plan import Plan
-from stirred.release.plan_audit import DRAWS, AuditRecord, audit_plan
 from stirred.spec import Specification
 
+if TYPE_CHECKING:
+    from stirred.release.plan_audit import AuditRecord
 
-def audit_release(
-    path: Path, folder: Path, *, random: Source | None = None, draws: int = DRAWS
-) -> AuditRecord:
-    """Audit the specification that a release published, and add the record to its folder.
 
-    The record is written to ``audit/`` inside the folder: the manifest, which the ledger has, stays as it is.
-    """
-    plan, manifest = Plan.load(path), Manifest.read(folder)
+def published_claim(plan: Plan, folder: Path) -> Specification:
+    """The specification that a release of a plan published; refused where the folder was changed."""
+    manifest = Manifest.read(folder)
     if manifest.facts.get("plan") != plan.digest:
         raise InputError(
             "the release was made from another plan",
@@ -39,10 +36,12 @@ def audit_release(
             expected="files that agree with the manifest",
             hint="Audit the folder as the release wrote it.",
         )
-    claim = Specification.from_json((folder / place / "specification.json").read_text(encoding="utf-8"))
-    found = audit_plan(path, claim=claim, random=random, draws=draws)
+    return Specification.from_json((folder / place / "specification.json").read_text(encoding="utf-8"))
+
+
+def add_to(folder: Path, found: AuditRecord) -> None:
+    """Write the record to ``audit/`` in the folder: the manifest, which the ledger has, stays as it is."""
     target = folder / ADDED
     target.mkdir(exist_ok=True)
     write_atomically(target / "audit.json", found.public().to_json())
     write_atomically(target / "audit.md", found.public().to_markdown())
-    return found

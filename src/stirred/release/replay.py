@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,11 @@ from stirred.audit import Finding, Tape, Verdict, artefacts_of, distance_between
 from stirred.ledger import KeyFile, Ledger, SqliteStorage
 from stirred.noise import Source
 from stirred.release.folder import PUBLIC
-from stirred.release.job import Job
+from stirred.release.job import Job, Members
 from stirred.release.manifest import NAME, manifest_of
 from stirred.release.payment import drawing_of
 from stirred.release.plan import Plan
+from stirred.release.product import publish
 from stirred.report import Passage
 from stirred.spec import INFINITY, Specification
 
@@ -25,20 +24,7 @@ STANDING = datetime(2000, 1, 1, tzinfo=UTC)
 REPLAYS = 3
 
 
-@dataclass(frozen=True)
-class Members:
-    """Other data sets of the universe of a job's data.
-
-    ``view`` gives a data set as the claim reads it; ``companions`` are units of which one record may change
-    with each record of the protection unit.
-    """
-
-    others: Sequence[Any]
-    view: Callable[[Any], Any]
-    companions: tuple[str, ...] = ()
-
-
-def replayed(plan: Plan, job: Job, claim: Specification, members: Members, source: Source) -> Finding:
+def replayed(job: Job, claim: Specification, members: Members, source: Source) -> Finding:
     """Publish one draw from the data and again from others of the universe, and compare every public byte.
 
     Compared are the public files, the manifest and the export of the ledger that pays.
@@ -46,7 +32,7 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
     The other runs find the public files of the plan in their folder, and no confidential one.
     """
     subject = "what is published from the draw"
-    data, view = job.data(), members.view
+    data, view = job.dataset, members.view
     changed = [o for o in members.others if not distance_between(claim, view(data), view(o)).is_zero]
     if not changed:
         verdict = Verdict.VACUOUS if members.others else Verdict.NOT_APPLICABLE
@@ -63,11 +49,11 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
 
         def run(frames: Any, tape: Tape) -> dict[str, Any]:
             own = job if frames is data else job.on(frames, bare)
-            own.prepare()
+            _ = own.prepared
             drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
             place = Path(tempfile.mkdtemp(dir=folder))
             shutil.copytree(kept, place / "out" / PUBLIC)
-            beside = _published(plan, own, drawn, place)
+            beside = _published(own, drawn, place)
             return artefacts_of(place / "out" / PUBLIC) | beside
 
         return replay_audit(
@@ -76,21 +62,21 @@ def replayed(plan: Plan, job: Job, claim: Specification, members: Members, sourc
         )  # fmt: skip
 
 
-def _published(plan: Plan, job: Job, drawn: Any, place: Path) -> dict[str, str]:
+def _published(job: Job, drawn: Any, place: Path) -> dict[str, str]:
     """Write what a release publishes from the draw; returns its manifest and the ledger's export.
 
     Clock and key of the ledger stand still, so that whatever differs is a function of the data.
     """
     from stirred.release.documents import record_of, write_documents
 
-    folder, specification, name = place / "out", job.specification(), plan.dataset.name
+    plan, folder, specification = job.plan, place / "out", job.specification()
     ledger = _standing_ledger(place / "ledger.db", plan, specification)
     drawing = drawing_of(job, folder, ledger)
-    spend = ledger.spend(name, specification, plan.digest, by=plan.curator, drawing=drawing)
-    published = job.publish(drawn, folder / PUBLIC)
+    spend = ledger.spend(plan.dataset.name, specification, plan.digest, by=plan.curator, drawing=drawing)
+    published = publish(job.products(job.finish(drawn)), folder / PUBLIC)
     record = record_of(plan, job.facts(), specification, Passage(), published, ledger, spend)
     write_documents(record, folder / PUBLIC)
-    manifest = manifest_of(plan, folder, spend, publishable=True)
+    manifest = manifest_of(plan, folder, spend)
     ledger.finish(spend, manifest.digest, by=plan.curator)
     return {NAME: manifest.text(), "the ledger's export": ledger.export("json") + ledger.export("csv")}
 

@@ -9,22 +9,23 @@ from typing import Any
 
 from stirred.documents import parse_json, read_text
 from stirred.errors import InputError, StirredError
-from stirred.release.job import Expected
 from stirred.release.manifest import NAME, Manifest
 from stirred.release.plan import GroupPlan
 from stirred.release.rehearsal import dry_run
 from stirred.release.together import unit_of
+from stirred.report import Expected
 from stirred.show import specification_page
 from stirred.spec import (
     Comparison,
     InUnit,
     Specification,
+    Uncertainty,
     catalogue,
-    compare,
     declared_invariants,
     jointly,
     plural,
 )
+from stirred.spec import compare as compare_specifications
 
 NOT_COMPARABLE = (
     "The two budgets are amounts of different flavors: their numbers must not be compared. What can be "
@@ -133,10 +134,10 @@ class SideBySide:
         }
 
 
-def compare_releases(first: Path, second: Path) -> SideBySide:
+def compare(first: Path, second: Path) -> SideBySide:
     """Compare two plans or two release folders."""
     one, two = Side.of(first), Side.of(second)
-    return SideBySide(one, two, compare(one.specification, two.specification))
+    return SideBySide(one, two, compare_specifications(one.specification, two.specification))
 
 
 def _released(folder: Path) -> Side:
@@ -165,7 +166,7 @@ def _published(place: Path) -> tuple[Expected, ...]:
         return ()
     files = parse_json(read_text(path, "data dictionary"), "data dictionary")
     said = {file["title"]: file["uncertainty"] for file in files if file["kind"] == "table"}
-    return tuple(Expected(title, text) for title, text in said.items())
+    return tuple(Expected(title, Uncertainty.read(found)) for title, found in said.items())
 
 
 def _measured(folder: Path) -> tuple[dict[str, Any], ...]:
@@ -199,7 +200,7 @@ def _side(side: Side) -> dict[str, Any]:
         "guarantee": str(side.specification),
         "invariants": _invariants(side.specification),
         "expected": [
-            {"product": e.product, "error": e.sentence, "standard_deviation": e.standard_deviation}
+            {"product": e.product, "error": str(e.uncertainty), **e.uncertainty.record()}
             for e in side.expected
         ],
     }

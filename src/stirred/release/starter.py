@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from stirred.release.kinds import kind_named
 from stirred.report import starter_yaml
-
-STARTERS = ("swap", "topdown")
 
 _HEAD = """\
 # A plan for `stirred release`. Every key is explained in the reference of formats.
@@ -23,37 +22,6 @@ delta: "1e-10"              # for converted numbers only
 # domain: ...               # all possible data sets; the same one in plans that are to be compared
 """
 
-_SWAP = """\
-mechanism:
-  kind: swap
-  households: households.parquet
-  # persons: persons.parquet        # follow their household, linked by id
-  id: household_id
-  match: [county, size]             # records are exchanged only if they agree on these
-  swap: [tract, block]              # these travel, together
-  hold: [tenure]                    # these stay with the record; what is not named is not published
-  nesting: [[block, tract]]         # places that lie in others, the finer first; [] if there are none
-  rate: 1/20                        # or target_epsilon: 12
-  provenance: public                # where levels and roles come from; never from the data
-  tables: [tract * tenure]
-"""
-
-_TOPDOWN = """\
-mechanism:
-  kind: topdown
-  geography: {file: blocks.parquet, levels: [state, county, tract, block_group, block]}
-  units:
-    person: {file: persons.parquet, preset: pl-2020-us-persons}
-    housing_unit: {file: housing_units.parquet, preset: pl-2020-us-units}
-    occupied_group_quarters:
-      file: group_quarters.parquet
-      schema: {attributes: [{name: group_quarters_type, levels: [2, 3, 4, 5, 6, 7, 8]}]}
-  estimator: multipass              # or gls
-  provenance: public
-  tables:
-    - {level: tract, query: hispanic * race}
-"""
-
 _TAIL = """\
 legal_bases: []
 #  - {statistic: the number of persons in each state, basis: which law}
@@ -63,8 +31,9 @@ checklist:
 """
 
 
-def starter_plan(mechanism: str) -> str:
-    """The text of a starter plan."""
-    swap = mechanism == "swap"
-    head = _HEAD.format(ceiling=15 if swap else 3, currency="epsilon" if swap else "rho squared")
-    return head + (_SWAP if swap else _TOPDOWN) + _TAIL + starter_yaml(2)
+def starter_plan(kind: str) -> str:
+    """The text of a starter plan of a kind."""
+    found = kind_named(kind)
+    return (
+        _HEAD.format(ceiling=found.ceiling, currency=found.currency) + found.starter + _TAIL + starter_yaml(2)
+    )

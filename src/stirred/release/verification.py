@@ -8,9 +8,9 @@ from pathlib import Path
 from stirred.audit import falls_short
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
-from stirred.release.job import job_of
+from stirred.release.job import Job
+from stirred.release.kinds import opened
 from stirred.release.manifest import NAME, PURPOSE, Manifest, Seals
-from stirred.release.plan import Plan
 from stirred.release.plan_audit import require_claim
 from stirred.spec import Specification
 
@@ -29,7 +29,7 @@ class Verified:
         return not self.problems
 
 
-def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None = None) -> Verified:
+def verify(folder: Path, ledger: Ledger | None = None, plan: Path | Job | None = None) -> Verified:
     """Check every public file against the manifest; internal files, with the ledger's key, against theirs.
 
     A folder without ``internal/`` is what others are given, and is sound without it. With a ledger, also the
@@ -58,7 +58,7 @@ def verify_release(folder: Path, ledger: Ledger | None = None, plan: Path | None
         problems += sealed
     if plan is not None:
         checks += ["the invariants", "the guarantee"]
-        problems += _against_data(manifest, folder, plan, published)
+        problems += _against_data(manifest, folder, opened(plan), published)
     return Verified(folder, tuple(checks), tuple(problems))
 
 
@@ -83,11 +83,11 @@ def _place(manifest: Manifest) -> str:
     return "public" if manifest.facts.get("publishable") else "internal"
 
 
-def _against_data(manifest: Manifest, folder: Path, path: Path, published: Specification | None) -> list[str]:
-    plan = Plan.load(path)
+def _against_data(manifest: Manifest, folder: Path, job: Job, published: Specification | None) -> list[str]:
+    plan = job.plan
     if plan.digest != manifest.facts.get("plan"):
         return ["the plan is not the one of this release"]
-    job, out = job_of(plan, path.parent), []
+    out = []
     try:
         job.recheck(folder / _place(manifest))
     except StirredError as error:

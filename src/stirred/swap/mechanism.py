@@ -176,6 +176,8 @@ class PermutationSwap(Mechanism):
         }
         products |= {" * ".join(parts): partial(primitive.table, parts) for parts in self.named_tables}
         uncertainty = dict.fromkeys(products, MOVED)
+        if primitive.parts:
+            products["parts"] = lambda: primitive.parts
         uncertainty |= {" * ".join(parts): found for parts, found in public.uncertainty.items()}
         reason = unpublishable(primitive.publishable, public.specification)
         return Release(Products(products), public.specification, uncertainty, reason=reason)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from stirred.spec import Specification, Uncertainty
+from stirred.spec import Specification, Uncertainty, as_fraction
 from stirred.swap.derangement import Rates
 from stirred.swap.exposure import exposure_of
 from stirred.swap.records import Records
@@ -41,6 +41,10 @@ class Prepared:
     strata: Strata
     rates: Rates
     eligible: NDArray[np.bool_] | None
+
+    def at_rate(self, rate: object) -> Prepared:
+        """The same records at another common rate: strata do not depend on it."""
+        return replace(self, swap=replace(self.swap, rate=rate), rates=Rates.common(as_fraction(rate)))
 
     @property
     def known(self) -> Roles:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,9 +27,8 @@ from stirred.audit import (
 )
 from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
-from stirred.release.replay import REPLAYS, Members
-from stirred.release.topdown_job import Noise, TopDownJob
-from stirred.release.universe import universe_findings
+from stirred.release.job import Members
+from stirred.release.replay import REPLAYS
 from stirred.spec import (
     ZERO,
     Budget,
@@ -45,6 +44,9 @@ from stirred.spec import (
 )
 from stirred.topdown import Edit, Facilities, StructuralZero, TopDown
 
+if TYPE_CHECKING:
+    from stirred.release.kinds.topdown.job import Noise, TopDownJob
+
 PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
 LAWS = 3
 FEWEST, FEWEST_OF_LEVEL = 50, 400
@@ -56,7 +58,6 @@ def audits(job: TopDownJob, claim: Specification, source: Source, draws: int) ->
     """Every audit of the measurements."""
     least = min(counts_by_variance(job.mechanism))
     return [
-        *universe_findings(job),
         _paid(job),
         _divergences(job, claim, source.child(0)),
         *_noise(job, source.child(1), draws),
@@ -85,7 +86,11 @@ def _divergences(job: TopDownJob, claim: Specification, source: Source) -> Findi
     mechanism = job.mechanism
     subject = "the measurements of neighbouring data sets"
     found = itertools.islice(_toys(job, claim, source), ENOUGH)
-    pairs = sorted(found, key=lambda pair: float(mechanism.divergence(*pair)), reverse=True)[:PAIRS]
+
+    def apart(pair: tuple[Frames, Frames]) -> float:
+        return float(mechanism.divergence(*map(mechanism.prepare, pair)))
+
+    pairs = sorted(found, key=apart, reverse=True)[:PAIRS]
     if not pairs:
         sentence = "no pair of small data sets of one universe was found that the plan accepts"
         return Finding("exact", subject, Verdict.NOT_APPLICABLE, sentence)
@@ -193,7 +198,7 @@ def _bounded(mechanism: TopDown) -> set[str]:
 def _allowed(job: TopDownJob, frames: Frames) -> bool:
     """Whether a data set is one that the plan accepts: a bound or a structural zero may exclude it."""
     try:
-        job.on(frames).prepare()
+        job.mechanism.prepare(frames)
     except StirredError:
         return False
     return True
@@ -306,7 +311,7 @@ def _rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames
     more: theirs are the free attributes only. Columns that the plan does not name are emptied. ``None`` where
     the plan does not accept the result, or the invariants change.
     """
-    data, mechanism = dict(job.data()), job.mechanism
+    data, mechanism = dict(job.dataset), job.mechanism
     leaf, bounded = mechanism.spine.levels[-1], _bounded(mechanism)
     out, budget = dict(data), None
     for number, unit in enumerate(mechanism.designs):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,11 +25,13 @@ from stirred.audit import (
 )
 from stirred.data import physical
 from stirred.noise import Source
-from stirred.release.replay import REPLAYS, Members
-from stirred.release.swap_job import SwapJob
-from stirred.release.universe import universe_findings
+from stirred.release.job import Members
+from stirred.release.replay import REPLAYS
 from stirred.spec import Attribute, Exact, Specification, shown, swapping_loss
 from stirred.swap import PermutationSwap, Records, lower_bound, margin_patterns, pattern_records, universe
+
+if TYPE_CHECKING:
+    from stirred.release.kinds.swap.job import SwapJob
 
 SMALL = 4
 FEWEST_DRAWS, MOST_DRAWS, ALONE = 2, 5000, 6
@@ -42,21 +44,19 @@ UNBOUNDED = 1 << 62
 
 def audits(job: SwapJob, claim: Specification, source: Source, draws: int) -> list[Finding]:
     """Every audit of the swap itself."""
-    twin = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss=job.settings.loss)
+    twin = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss=job.section.loss)
     sharp = PermutationSwap(match=(), swap=("s",), rate=job.rate, loss="tighter")
     everyone = [_frame(data) for data in universe(pattern_records((1,) * SMALL, (1,) * SMALL))]
-    subject = f"the production kernel on {SMALL} records"
+    first, subject = twin.prepare(everyone[0]), f"the production kernel on {SMALL} records"
     return [
-        *universe_findings(job),
         _at_full_size(job, claim),
         _small_twins(twin),
         _drawn_by_the_plan(job, source.child(0)),
         conformity_audit(
-            twin.sample, everyone[0], twin.outcomes(everyone[0]), draws=draws, source=source.child(1),
-            subject=subject,
+            twin.sample, first, twin.outcomes(first), draws=draws, source=source.child(1), subject=subject,
         ),
         statistical_audit(
-            sharp.sample, [(everyone[0], everyone[1])], sharp.guarantee(everyone[0]), draws=draws,
+            sharp, [(everyone[0], everyone[1])], sharp.guarantee(sharp.prepare(everyone[0])), draws=draws,
             source=source.child(2), subject=f"{subject}, at the tighter loss",
         ),
     ]  # fmt: skip
@@ -70,8 +70,8 @@ def _at_full_size(job: SwapJob, claim: Specification) -> Finding:
     levels do not let so many records differ, it is the stratum of as many as can: the rule claims no more for
     it.
     """
-    largest = int(job.facts().largest_stratum or 0)
-    sides = (tuple(job.settings.hold or ()), job.settings.swap)
+    largest = job.prepared.strata.largest
+    sides = (tuple(job.section.hold or ()), job.section.swap)
     different = min(largest, *(_kinds(job, claim, names) for names in sides))
     loss, claimed = lower_bound(different, job.rate), claim.budget.linear()
     theorem = swapping_loss(largest, job.rate)
@@ -103,10 +103,10 @@ def _kinds(job: SwapJob, claim: Specification, names: Sequence[str]) -> int:
 
     What is held may also be told apart by the persons of the household.
     """
-    schema, book = claim.domain.record_schema, job.settings.codebook
+    schema, book = claim.domain.record_schema, job.section.codebook
     listed = dict(schema.codebook() if schema else {}) | dict(book.codebook() if book else {})
     levels = [listed.get(name) for name in names]
-    if (job.data().persons is not None and names != job.settings.swap) or None in levels:
+    if (job.dataset.persons is not None and names != job.section.swap) or None in levels:
         return UNBOUNDED
     return math.prod(len(known) for known in levels if known is not None)
 
@@ -142,11 +142,11 @@ def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
     Some draws are of the records as they are; the others are of many copies, each with strata of its own.
     """
     subject = "the plan's own draw, stratum by stratum"
-    prepared = job.mechanism.prepare(job.data())
+    prepared = job.prepared
     frame, codes = prepared.records.households, prepared.strata.codes
     matched, marks = (
         {name: physical(frame[name]) for name in names}
-        for names in (job.settings.match, (*(job.settings.hold or ()), *job.settings.swap))
+        for names in (job.section.match, (*(job.section.hold or ()), *job.section.swap))
     )
     alone, copies = _numbers(prepared.strata.sizes, job.rate)
     try:
@@ -194,7 +194,7 @@ def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
 
 def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
     """A draw of the marked records: of so many copies, or of the records as they are."""
-    s, records = job.settings, job.data()
+    s, records = job.section, job.dataset
     frame = records.households
     size, count = frame.height, max(copies, 1)
     rows = pl.Series(np.tile(np.arange(size), count))
@@ -217,11 +217,11 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
         update={
             "nesting": tuple(pair for pair in nesting if set(pair) <= roles),
             "match": match, "hold": (*(s.hold or ()), HELD), "swap": (*s.swap, GIVEN),
-            "codebook": book, "tables": (), "rate": str(job.rate), "target_epsilon": None,
+            "codebook": book, "tables": (), "by": None, "rate": str(job.rate), "target_epsilon": None,
         }
     )  # fmt: skip
     plan = job.plan.model_copy(update={"domain": None})
-    own = SwapJob(plan, settings, job.folder, replace(records, households=marked))
+    own = type(job)(plan, settings, job.folder, replace(records, households=marked))
     made = own.draw(source, Path()).households
     out = np.full(size * count, -1, dtype=np.int64)
     place = made[HELD].to_numpy()
@@ -243,9 +243,9 @@ def _rearranged(job: SwapJob, source: Source) -> Records:
     Identifiers are new and the order of the records is another; columns that the plan does not name are
     emptied.
     """
-    records, s = job.data(), job.settings
+    records, s = job.dataset, job.section
     frame = records.households
-    codes = job.mechanism.prepare(records).strata.codes
+    codes = job.prepared.strata.codes
     words = source.words(2 * frame.height)
     first, second = (np.lexsort((w, codes)) for w in (words[: frame.height], words[frame.height :]))
     taken = np.empty(frame.height, dtype=np.int64)
