@@ -1,8 +1,8 @@
 """From a plan to a release: check, dry run, audit, run once, verify, compare.
 
-``run`` pays, draws and publishes a plan; ``trial`` draws for nobody's eyes but one's own; ``dry_run`` says what
-a plan promises and costs; ``audit`` tries to refute it; ``verify`` holds a folder against its plan and its
-ledger; ``compare`` puts two plans or releases side by side. A kind of plan is a folder in ``kinds``.
+``run`` pays, draws and publishes a plan; ``trial`` draws for nobody's eyes but one's own; ``dry_run`` says
+what a plan promises and costs; ``audit`` tries to refute it; ``verify`` holds a folder against its plan and
+its ledger; ``compare`` puts two plans or releases side by side. A kind of plan is a folder in ``kinds``.
 """
 
 from __future__ import annotations
