@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from stirred.casebook import demonstration
 from stirred.cli.app import app
 from stirred.cli.demo import _progress
-from stirred.release import verify_release
+from stirred.release import verify as verify_release
 from stirred.spec import Specification
 
 runner = CliRunner(env={"COLUMNS": "92"})
@@ -122,7 +122,8 @@ def test_the_text_names_reports_guarantees_and_the_comparison(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The printed summary, without a second run."""
-    from stirred.release import Made, compare_releases
+    from stirred.release import Made
+    from stirred.release import compare as compare_releases
     from stirred.release.manifest import Manifest
 
     compared = compare_releases(shown.folder / "swap", shown.folder / "topdown")

@@ -27,11 +27,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import polars as pl
 from support.release_case import swap_plan, topdown_plan, write_plan
 
+import stirred.release.kinds.swap.audits as swap_audit
+import stirred.release.kinds.topdown.audits as topdown_audit
 from stirred.audit import Finding, claim_audit
 from stirred.noise import TestSource
-from stirred.release import Plan, swap_audit, topdown_audit
-from stirred.release.swap_job import SwapJob
-from stirred.release.topdown_job import TopDownJob
+from stirred.release import Plan
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.job import TopDownJob
 
 DRAWS = 2_000
 AGES = ("child", "adult")

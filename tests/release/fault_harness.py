@@ -23,18 +23,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from support.release_case import leftovers, plan_of, write_plan
 
 import stirred.release.publication as run_module
-import stirred.release.swap_job
-import stirred.release.topdown_job
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import Source
-from stirred.release import Plan, verify_release
-from stirred.release.dictionary import write_table
-from stirred.release.swap_job import SwapJob
-from stirred.release.topdown_job import TopDownJob
+from stirred.release import Plan
+from stirred.release import verify as verify_release
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.job import TopDownJob
+from stirred.release.product import Product
 
 KILLED = -int(signal.SIGKILL)
-WATCHED = ("run", "payment", "folder", "documents")
+WATCHED = ("publication", "payment", "folder", "documents")
 POINTS = (
     "before the spend",
     "after the spend",
@@ -89,17 +88,13 @@ def _wrapped(owner: Any, name: str, after: bool, count: int = 1) -> None:
 
 def arm(point: str) -> None:
     """Prepare this process to die at a point."""
-    jobs, modules = (
-        (SwapJob, TopDownJob),
-        (stirred.release.swap_job, stirred.release.topdown_job),
-    )
-    assert all(module.write_table is write_table for module in modules)
+    jobs = (SwapJob, TopDownJob)
     places: dict[str, list[tuple[Any, str, bool, int]]] = {
         "before the spend": [(Ledger, "spend", False, 1)],
         "after the spend": [(Ledger, "spend", True, 1)],
         "while words are drawn": [(Source, "words", True, 2)],
         "after the draw": [(job, "draw", True, 1) for job in jobs],
-        "while tables are written": [(module, "write_table", True, 2) for module in modules],
+        "while tables are written": [(Product, "write", True, 2)],
         "before the documents": [(run_module, "write_documents", False, 1)],
         "before the manifest": [(run_module, "write_internal", True, 1)],
         "after the manifest": [(Ledger, "finish", False, 1)],
@@ -134,7 +129,7 @@ def released(
     if armed is not None:
         armed()
     try:
-        made = run_module.run_release(case / f"{mechanism}.yaml", out, ledger)
+        made = run_module.run(case / f"{mechanism}.yaml", out, ledger, audit=False)
     except StirredError as error:
         return error.exit_code
     return 10 if made.resumed else 0

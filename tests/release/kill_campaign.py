@@ -35,7 +35,7 @@ import stirred.ledger
 import stirred.release.publication as run_module
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
-from stirred.release import verify_release
+from stirred.release import verify as verify_release
 
 WATCHED = (str(Path(run_module.__file__).parent), str(Path(stirred.ledger.__file__).parent))
 PART = re.compile(r"\.(?P<name>\w+)\.(?P<spend>\d+)-(?P<attempt>\d+)\.part")
@@ -122,7 +122,7 @@ def run(at: Desk, way: str, arm: Callable[[], None] | None = None) -> int:
         if arm is not None:
             arm()
         try:
-            run_module.run_release(plan, at.output(way), Ledger.open(at.book), pay_again=again)
+            run_module.run(plan, at.output(way), Ledger.open(at.book), pay_again=again, audit=False)
         except StirredError as error:
             return error.exit_code
         return 0
@@ -198,7 +198,7 @@ def _length(root: Path, mechanism: str) -> int:
     def counted() -> int:
         plan, ledger = root / "case" / f"{mechanism}.yaml", Ledger.open(at.book)
         traced(lambda: next(lines) and None)()
-        run_module.run_release(plan, at.output("same"), ledger)
+        run_module.run(plan, at.output("same"), ledger, audit=False)
         sys.settrace(None)
         note.write_text(str(next(lines)), encoding="utf-8")
         return 0

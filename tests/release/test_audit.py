@@ -14,16 +14,21 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from support.releasing import run_release
 from support.small_release import SENTINEL, opened_ledger, tiny_county, village
 
 from stirred.audit import Verdict
 from stirred.errors import InputError, Refusal
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource, discrete_gaussian
-from stirred.release import AuditRecord, Plan, audit_plan, audit_release, dry_run, run_release, verify_release
-from stirred.release.swap_job import SwapJob, Swapped
-from stirred.release.topdown_job import TopDownJob
+from stirred.release import AuditRecord, Plan, dry_run
+from stirred.release import audit as audit_plan
+from stirred.release import audit as audit_release
+from stirred.release import verify as verify_release
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.job import TopDownJob
 from stirred.spec import Budget, Exact
+from stirred.swap import Swapped
 from stirred.topdown import measurement
 
 PLANS = {"swap": village, "topdown": tiny_county}
@@ -88,12 +93,12 @@ def test_an_infinite_claim_is_refused(tmp_path: Path) -> None:
 
 
 def _swap_leak(job: SwapJob, folder: Path) -> None:
-    frame = job.data().households
+    frame = job.dataset.households
     (folder / "places.txt").write_text(str(frame.select("tenure", "place").rows()), encoding="utf-8")
 
 
 def _topdown_leak(job: TopDownJob, folder: Path) -> None:
-    counts, _ = job._prepared
+    counts = job.prepared.counts
     shape = [level.counts.tolist() for levels in counts.values() for level in levels]
     (folder / "shape.txt").write_text(str(shape), encoding="utf-8")
 
@@ -110,9 +115,9 @@ def test_a_publication_that_peeks_is_caught_and_the_file_is_named(
 ) -> None:
     honest = job.publish
 
-    def publish(self: Any, primitive: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
         leak(self, folder)
-        return honest(self, primitive, folder, progress)
+        return honest(self, primitive, public, folder, progress)
 
     monkeypatch.setattr(job, "publish", publish)
     record = _audited(PLANS[mechanism](tmp_path))
@@ -125,10 +130,10 @@ def test_an_error_that_depends_on_the_data_is_caught(tmp_path: Path, monkeypatch
     first = pl.read_parquet(tmp_path / "households.parquet").select("tenure", "place")
     honest = SwapJob.publish
 
-    def publish(self: SwapJob, primitive: Any, folder: Path, progress: Any = None) -> Any:
-        if not self.data().households.select("tenure", "place").equals(first):
+    def publish(self: SwapJob, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+        if not self.dataset.households.select("tenure", "place").equals(first):
             raise ValueError(SENTINEL)
-        return honest(self, primitive, folder, progress)
+        return honest(self, primitive, public, folder, progress)
 
     monkeypatch.setattr(SwapJob, "publish", publish)
     record = _audited(path)
@@ -238,7 +243,7 @@ def _refuted(record: AuditRecord) -> list[str]:
 
 def test_a_swap_that_moves_nothing_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(self: SwapJob, source: Source, folder: Path) -> Swapped:
-        return Swapped(self.data().households.drop("id"), None)
+        return Swapped(self.dataset.households.drop("id"), None)
 
     monkeypatch.setattr(SwapJob, "draw", draw)
     assert "conformity" in _refuted(_audited(village(tmp_path)))
@@ -246,8 +251,7 @@ def test_a_swap_that_moves_nothing_is_caught(tmp_path: Path, monkeypatch: pytest
 
 def test_a_swap_at_a_smaller_rate_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def draw(self: SwapJob, source: Source, folder: Path) -> Swapped:
-        made = self._mechanism("1/10").release(self.data(), source)
-        return Swapped(made.products["households"], None)
+        return self._swap("1/10").draw(self.prepared.at_rate("1/10"), source)
 
     monkeypatch.setattr(SwapJob, "draw", draw)
     assert "conformity" in _refuted(_audited(village(tmp_path)))
@@ -302,13 +306,13 @@ def test_the_record_of_topdown_does_not_depend_on_the_data(tmp_path: Path) -> No
 
 
 def _reads_the_file(job: Any, folder: Path) -> None:
-    name = job.settings.households if isinstance(job, SwapJob) else job.settings.units["person"].file
+    name = job.section.households if isinstance(job, SwapJob) else job.section.units["person"].file
     rows = pl.read_parquet(job.folder / name).rows()
     (folder / "file.txt").write_text(str(rows), encoding="utf-8")
 
 
 def _one_cell(job: Any, folder: Path) -> None:
-    frame = job.data().households if isinstance(job, SwapJob) else job.data()["person"]
+    frame = job.dataset.households if isinstance(job, SwapJob) else job.dataset["person"]
     names = [name for name in frame.columns if name != "id"]
     cell = frame.group_by(names).len().sort("len", *names, descending=True).row(0)
     (folder / "cell.txt").write_text(str(cell), encoding="utf-8")
@@ -323,9 +327,9 @@ def test_smaller_peeks_are_caught_too(
     job: Any = SwapJob if mechanism == "swap" else TopDownJob
     honest = job.publish
 
-    def publish(self: Any, primitive: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
         leak(self, folder)
-        return honest(self, primitive, folder, progress)
+        return honest(self, primitive, public, folder, progress)
 
     monkeypatch.setattr(job, "publish", publish)
     assert _refuted(_audited(PLANS[mechanism](tmp_path))) == ["replay"]
@@ -334,7 +338,7 @@ def test_smaller_peeks_are_caught_too(
 def test_a_publication_that_always_fails_is_not_called_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def publish(self: SwapJob, primitive: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: SwapJob, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
         raise ValueError
 
     monkeypatch.setattr(SwapJob, "publish", publish)
@@ -416,10 +420,10 @@ def test_a_terminated_audit_removes_what_it_drew(tmp_path: Path) -> None:
     place.mkdir()
     script = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from stirred.release.plan_audit import audit_plan\n"
-        "from stirred.release.topdown_job import TopDownJob\n"
+        "from stirred.release import audit\n"
+        "from stirred.release.kinds.topdown.job import TopDownJob\n"
         "def publish(*_, **__): os.kill(os.getpid(), signal.SIGTERM)\n"
-        "TopDownJob.publish = publish\naudit_plan(Path(sys.argv[1]), draws=2000)\n"
+        "TopDownJob.publish = publish\naudit(Path(sys.argv[1]), draws=2000)\n"
     )
     environment = {**os.environ, "TMPDIR": str(place)}
     done = subprocess.run([sys.executable, "-c", script, str(path)], env=environment, check=False)
@@ -449,17 +453,20 @@ def test_a_budget_that_the_ledger_refuses_is_refused_before_the_audit(tmp_path: 
         run_release(path, tmp_path / "second", ledger, audit=audit)
 
 
-def test_a_plan_that_was_released_during_its_audit_is_not_paid_for_twice(tmp_path: Path) -> None:
+def test_a_plan_that_was_released_during_its_audit_is_not_paid_for_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = village(tmp_path)
     book = opened_ledger(tmp_path / "ledger.db", path)
     record = _audited(path)
 
-    def audit() -> AuditRecord:
+    def audit(_: object) -> AuditRecord:
         run_release(path, tmp_path / "other", Ledger.open(book), audit=record)
         return record
 
+    monkeypatch.setattr("stirred.release.publication.audit_of", audit)
     with pytest.raises(Refusal, match="released already"):
-        run_release(path, tmp_path / "mine", Ledger.open(book), audit=audit)
+        run_release(path, tmp_path / "mine", Ledger.open(book), audit=True)
     assert len(Ledger.open(book).statement("village").spends) == 1
     assert not (tmp_path / "mine").exists()
 

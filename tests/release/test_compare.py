@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.releasing import run_release
 from support.small_release import opened_ledger, tiny_county, village
 
 from stirred.errors import InputError
 from stirred.ledger import Ledger
-from stirred.release import compare_releases, run_release
+from stirred.release import compare as compare_releases
 from stirred.release.side_by_side import NOT_COMPARABLE
 
 DOMAIN = """\
@@ -80,8 +81,8 @@ def test_a_release_promises_what_its_plan_promised(case: Case) -> None:
         assert both.record()["overall"] == "equivalent"
         assert both.first.name == both.second.name
         assert both.first.measured == ()
-        said = [e.sentence for e in both.second.expected]
-        assert said == [e.sentence for e in both.first.expected] != []
+        said = [e.uncertainty for e in both.second.expected]
+        assert said == [e.uncertainty for e in both.first.expected] != []
 
 
 def test_measured_errors_are_kept_apart_and_name_their_unit(case: Case) -> None:

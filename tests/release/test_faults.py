@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from support.release_case import MECHANISMS, new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
 
 from stirred.ledger import OverBudget
-from stirred.release import run_release
 
 HARNESS = Path(__file__).parent / "fault_harness.py"
 KILLED = -9

@@ -15,13 +15,15 @@ from typing import Any
 import polars as pl
 import pytest
 from support.release_case import BLOCKS, MECHANISMS, FrozenSource, frozen_ledger, members, write_case
+from support.releasing import run_release
 
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource
-from stirred.release import Plan, audit_plan, job_of, run_release
+from stirred.release import Plan, job_of
+from stirred.release import audit as audit_plan
 from stirred.release.job import Job
-from stirred.release.swap_job import SwapJob
-from stirred.release.topdown_job import TopDownJob
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.job import TopDownJob
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 JOBS: dict[str, type[Any]] = {"swap": SwapJob, "topdown": TopDownJob}

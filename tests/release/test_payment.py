@@ -23,14 +23,16 @@ from support.release_case import (
     write_case,
     write_plan,
 )
+from support.releasing import run_release
 from typer.testing import CliRunner
 
 from stirred.cli.app import app
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Elsewhere, Ledger, SameData
-from stirred.release import dry_run, open_account, run_release, verify_release
-from stirred.release.swap_job import SwapJob
-from stirred.release.topdown_job import TopDownJob
+from stirred.release import dry_run, open_account
+from stirred.release import verify as verify_release
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.job import TopDownJob
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 JOBS: dict[str, type[Any]] = {"swap": SwapJob, "topdown": TopDownJob}
@@ -50,7 +52,7 @@ def interrupted(case: Path, mechanism: str, output: Path, ledger: Ledger) -> Pat
     """A run that dies when its draw is on the disk; returns what it leaves."""
     with pytest.MonkeyPatch.context() as patch:
 
-        def publish(self: Any, primitive: Any, folder: Path, progress: Any = None) -> Any:
+        def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
             (folder / "drawn").write_text("the first draw", encoding="utf-8")
             raise PowerCut
 

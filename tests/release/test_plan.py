@@ -11,8 +11,9 @@ from support.small_release import tiny_county, village
 
 from stirred.casebook.demonstration import PLANS, example_plan
 from stirred.errors import StirredError
-from stirred.release import STARTERS, Plan, plan_schema, starter_plan
-from stirred.release.plan import SwapPlan, TopDownPlan
+from stirred.release import KINDS, Plan, plan_schema, starter_plan
+from stirred.release.kinds.swap.section import SwapSection
+from stirred.release.kinds.topdown.section import TopDownSection
 
 VALIDATOR = jsonschema.Draft202012Validator(plan_schema())
 
@@ -33,8 +34,8 @@ def refused(path: Path) -> StirredError:
 
 def test_both_mechanisms_load_by_their_kind(tmp_path: Path) -> None:
     swapped, noisy = Plan.load(village(tmp_path / "v")), Plan.load(tiny_county(tmp_path / "t"))
-    assert isinstance(swapped.mechanism, SwapPlan)
-    assert isinstance(noisy.mechanism, TopDownPlan)
+    assert isinstance(swapped.mechanism, SwapSection)
+    assert isinstance(noisy.mechanism, TopDownSection)
     assert noisy.mechanism.units["person"].budget is not None
     assert not swapped.checklist.blocking()
 
@@ -43,7 +44,7 @@ def test_a_decimal_stays_what_was_written(tmp_path: Path) -> None:
     plan = Plan.load(edited(tmp_path, "ceiling: 5", "ceiling: 5.10"))
     assert plan.dataset.ceiling == "5.10"
     plan = Plan.load(edited(tmp_path, "rate: 1/2", "rate: 0.1"))
-    assert isinstance(plan.mechanism, SwapPlan)
+    assert isinstance(plan.mechanism, SwapSection)
     assert plan.mechanism.rate == "0.1"
 
 
@@ -51,7 +52,7 @@ def test_a_decimal_stays_what_was_written(tmp_path: Path) -> None:
     ("old", "new", "field", "word"),
     [
         ("curator: Ben", "curater: Ben", "curater", "curator"),
-        ("  match: [size]", "  mach: [size]", "mechanism.swap.mach", "unknown key"),
+        ("  match: [size]", "  mach: [size]", "mechanism.mach", "unknown key"),
         ("agency: Office\n", "", "agency", "missing"),
         ("population: 1000", "population: many", "dataset.population", "integer"),
         ("kind: swap", "kind: shuffle", "mechanism.kind", "swap"),
@@ -97,8 +98,8 @@ def test_the_schema_is_a_schema() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [*map(example_plan, PLANS), *map(starter_plan, STARTERS)],
-    ids=[f"example-{name}" for name in PLANS] + [f"starter-{name}" for name in STARTERS],
+    [*map(example_plan, PLANS), *map(starter_plan, KINDS)],
+    ids=[f"example-{name}" for name in PLANS] + [f"starter-{name}" for name in KINDS],
 )
 def test_the_schema_accepts_the_plans_that_we_ship(text: str) -> None:
     VALIDATOR.validate(yaml.safe_load(text))

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from support.release_case import DAY, FrozenSource, new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
 from support.small_release import opened_ledger, tiny_county, village
 from typer.testing import CliRunner
 
@@ -18,7 +19,8 @@ from stirred.cli.app import app
 from stirred.errors import InputError, Refusal
 from stirred.ledger import Ledger
 from stirred.noise import TestSource
-from stirred.release import Plan, audit_plan, dry_run, job_of, run_release
+from stirred.release import Plan, dry_run, job_of
+from stirred.release import audit as audit_plan
 from stirred.report import Override
 
 SAID = "The exact statistics alone determine"

@@ -14,22 +14,27 @@ import numpy as np
 import polars as pl
 import pytest
 from support.release_case import new_ledger, write_case
+from support.releasing import run_release
 from support.small_release import opened_ledger, tiny_county, village
 from typer.testing import CliRunner
 
+import stirred.swap.arrangement as arrangement
 from stirred.audit import Finding
 from stirred.cli.app import app
 from stirred.errors import Refusal, StirredError
 from stirred.ledger import Ledger
 from stirred.noise import Source, TestSource, discrete_gaussian
-from stirred.release import AuditRecord, audit_plan, dry_run, run_release, verify_release
+from stirred.release import AuditRecord, dry_run
+from stirred.release import audit as audit_plan
+from stirred.release import verify as verify_release
+from stirred.release.job import Job
+from stirred.release.kinds.swap.audits import _drawn_by_the_plan, _numbers, _permutations
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.release.kinds.topdown.audits import _noise, _paid, counts_by_variance
+from stirred.release.kinds.topdown.job import TopDownJob
 from stirred.release.manifest import NAME, Manifest
-from stirred.release.swap_audit import _drawn_by_the_plan, _numbers, _permutations
-from stirred.release.swap_job import SwapJob, Swapped
-from stirred.release.topdown_audit import _noise, _paid, counts_by_variance
-from stirred.release.topdown_job import TopDownJob
 from stirred.spec import Specification
-from stirred.swap import PermutationSwap, Prepared, Records
+from stirred.swap import PermutationSwap, Prepared, Records, Swapped
 from stirred.topdown import Allocation, measurement
 
 RUNNER = CliRunner()
@@ -164,7 +169,7 @@ def test_a_job_that_swaps_large_files_only_is_seen(tmp_path: Path, monkeypatch: 
     honest = SwapJob.draw
 
     def draw(self: SwapJob, source: Source, folder: Path) -> Swapped:
-        households = self.data().households
+        households = self.dataset.households
         return honest(self, source, folder) if households.height > 1000 else Swapped(households, None)
 
     monkeypatch.setattr(SwapJob, "draw", draw)
@@ -188,7 +193,7 @@ def test_the_permutation_is_read_off_the_draw_itself(tmp_path: Path) -> None:
     """Values may coincide, marks may not: the draws are those of the kernel, with and without copies."""
     path = town(tmp_path)
     job = SwapJob(*_plan(path))
-    prepared = job.mechanism.prepare(job.data())
+    prepared = job.prepared
     for copies in (0, 3):
         rows = _permutations(job, TestSource(7), copies).given
         assert rows.shape == (max(copies, 1), 80)
@@ -278,7 +283,7 @@ def test_the_same_noise_in_two_levels_is_seen(tmp_path: Path, monkeypatch: pytes
         return honest(self, 0, 0) if len(path) == 2 else honest(self, *path)
 
     job = TopDownJob(*_plan(write_case(tmp_path) / "topdown.yaml"))
-    job.prepare()
+    _ = job.prepared
     monkeypatch.setattr(TestSource, "child", child)
     found = _noise(job, TestSource(1), 2000)[0]
     assert found.violated and "share their noise" in found.sentence
@@ -365,7 +370,7 @@ def test_a_published_guarantee_below_the_mechanism_does_not_verify(mechanism: st
     assert problem.startswith("guarantee: less is published")
     problems = verify_release(made.folder, ledger).problems
     assert "the published guarantee is less than what was paid for" in problems
-    from stirred.release import audit_release
+    from stirred.release import audit as audit_release
 
     record = audit_release(path, made.folder, random=TestSource(1), draws=2000)
     assert record.findings[0].violated
@@ -417,7 +422,7 @@ def test_swaps_between_records_of_one_held_level_are_seen(
 ) -> None:
     """An attacker's sabotage: as many move, and the protected table stays as it was."""
     path = town(tmp_path)
-    hold = SwapJob(*_plan(path)).settings.hold[0]
+    hold = SwapJob(*_plan(path)).section.hold[0]
 
     def change(prepared: Prepared, made: Any) -> None:
         levels = prepared.records.households[hold].to_numpy()
@@ -435,7 +440,7 @@ def test_swaps_between_records_of_one_held_level_are_seen(
 
 
 def test_records_in_the_order_of_the_file_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.swap.mechanism.random_order", lambda count, _: np.arange(count))
+    monkeypatch.setattr("stirred.swap.arrangement.random_order", lambda count, _: np.arange(count))
     found = own_draw(town(tmp_path))
     assert found.violated
     assert "in an order" in found.sentence
@@ -450,12 +455,12 @@ def test_persons_who_stay_when_their_household_moves_stop_the_release(
     persons = homes.select("id", "block").with_columns(sex=pl.lit("f"))
     swap = PermutationSwap(match=(), swap=("block",), hold=("h",), rate="1/2")
     swap.release(Records.of(homes, persons, "id"), TestSource(1))
-    honest = PermutationSwap._persons
+    honest = arrangement._persons
 
-    def stay(self: PermutationSwap, *rest: Any) -> Any:
-        return honest(self, *rest).with_columns(pl.col("block").reverse())
+    def stay(*arguments: Any) -> Any:
+        return honest(*arguments).with_columns(pl.col("block").reverse())
 
-    monkeypatch.setattr(PermutationSwap, "_persons", stay)
+    monkeypatch.setattr(arrangement, "_persons", stay)
     with pytest.raises(Refusal, match="persons and their households differ"):
         swap.release(Records.of(homes, persons, "id"), TestSource(1))
 
@@ -493,15 +498,18 @@ def test_nodes_are_looked_at_over_the_whole_level(tmp_path: Path) -> None:
             assert any((noise[-1] == row).all() for row in whole[len(whole) // 2 :])
 
 
-def test_an_output_that_appeared_during_the_audit_is_refused_before_payment(tmp_path: Path) -> None:
+def test_an_output_that_appeared_during_the_audit_is_refused_before_payment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = write_case(tmp_path / "case")
     ledger = new_ledger(tmp_path / "ledger.db", case, ["swap"])
 
-    def meanwhile() -> AuditRecord:
-        record = audit_plan(case / "swap.yaml", random=TestSource(1), draws=2000)
+    def meanwhile(job: Job) -> AuditRecord:
+        record = audit_plan(job, random=TestSource(1), draws=2000)
         (tmp_path / "out").mkdir()
         return record
 
+    monkeypatch.setattr("stirred.release.publication.audit_of", meanwhile)
     with pytest.raises(StirredError, match="exists already"):
-        run_release(case / "swap.yaml", tmp_path / "out", ledger, audit=meanwhile)
+        run_release(case / "swap.yaml", tmp_path / "out", ledger, audit=True)
     assert [s for name in ledger.datasets() for s in ledger.statement(name).spends] == []

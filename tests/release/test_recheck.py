@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 from support.release_case import new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
 
 from stirred.errors import InputError
-from stirred.release import run_release, verify_release
+from stirred.release import verify as verify_release
 from stirred.release.manifest import NAME, Manifest
 from stirred.report import lint
 from stirred.report.registry import Record

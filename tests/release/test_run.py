@@ -26,12 +26,14 @@ from support.release_case import (
     write_case,
     write_plan,
 )
+from support.releasing import run_release
 
 import stirred.release.publication as run_module
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.ledger import Ledger, NotPermitted, OverBudget
 from stirred.noise import TestSource
-from stirred.release import Plan, dry_run, run_release, verify_release
+from stirred.release import Plan, dry_run
+from stirred.release import verify as verify_release
 from stirred.release.manifest import Manifest
 from stirred.report import Override
 
@@ -545,7 +547,7 @@ class TestResume:
         assert not (tmp_path / "out").exists()
 
 
-WATCHED = {Path(run_module.__file__).with_name(f"{name}.py") for name in ("run", "payment", "folder")}
+WATCHED = {Path(run_module.__file__).with_name(f"{name}.py") for name in ("publication", "payment", "folder")}
 
 
 class Interrupter:

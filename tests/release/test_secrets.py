@@ -16,12 +16,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.release_case import MECHANISMS, new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
 from typer.testing import CliRunner
 
 from stirred.cli.app import app
 from stirred.errors import StirredError
 from stirred.ledger import Ledger
-from stirred.release import dry_run, run_release
+from stirred.release import dry_run
 
 both = pytest.mark.parametrize("mechanism", MECHANISMS)
 TABLES = {"swap": ("households", "members"), "topdown": ("persons",)}

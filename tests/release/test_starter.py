@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stirred.casebook.county import County, synthetic_county
-from stirred.release import STARTERS, Plan, dry_run, starter_plan
+from stirred.release import KINDS, Plan, dry_run, starter_plan
 from stirred.report.checklist import STEPS
 
 
@@ -21,7 +21,7 @@ def filled(text: str) -> str:
     return done.replace("evidence: []", "evidence: [minutes]")
 
 
-@pytest.mark.parametrize("mechanism", STARTERS)
+@pytest.mark.parametrize("mechanism", KINDS)
 def test_a_starter_loads_and_leaves_every_mandatory_step_open(mechanism: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(starter_plan(mechanism), encoding="utf-8")
@@ -32,7 +32,7 @@ def test_a_starter_loads_and_leaves_every_mandatory_step_open(mechanism: str, tm
     assert [step.step for step in plan.checklist.blocking()] == mandatory
 
 
-@pytest.mark.parametrize("mechanism", STARTERS)
+@pytest.mark.parametrize("mechanism", KINDS)
 def test_a_starter_explains_its_steps_and_its_currency(mechanism: str) -> None:
     text = starter_plan(mechanism)
     for definition in STEPS:
@@ -42,7 +42,7 @@ def test_a_starter_explains_its_steps_and_its_currency(mechanism: str) -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
-@pytest.mark.parametrize("mechanism", STARTERS)
+@pytest.mark.parametrize("mechanism", KINDS)
 def test_a_starter_that_is_filled_in_runs_dry_on_a_county(
     mechanism: str, tmp_path: Path, county: County
 ) -> None:

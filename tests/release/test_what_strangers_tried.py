@@ -7,10 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from support.release_case import new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
 
 from stirred.data import read_table
 from stirred.errors import InputError
-from stirred.release import Plan, job_of, run_release
+from stirred.release import Plan, job_of
 
 
 def test_an_identifier_with_one_duplicate_is_an_identifier(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ import polars as pl
 import pytest
 from scipy import stats
 from support.protocol import guaranteed
+from support.releasing import try_swap
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
 from stirred.spec import Exact, Schema, Specification, evaluate, swapping_loss
 from stirred.spec.protocol import Mechanism
-from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, swap_files, tighter_loss
+from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, tighter_loss
 from stirred.swap.loss import variable_rate_loss
 
 ALPHA = 1e-6
@@ -290,7 +291,7 @@ def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None
     frame = households(500)
     source = tmp_path / "in.parquet"
     frame.write_parquet(source)
-    done = swap_files(named(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
+    done = try_swap(named(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "state=0.parquet",
         "state=1.parquet",
@@ -303,7 +304,7 @@ def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None
     text = (tmp_path / "out" / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == done.specification
     with pytest.raises(InputError, match="exists already"):
-        swap_files(named(), source, tmp_path / "out", by="state", id="id")
+        try_swap(named(), source, tmp_path / "out", by="state", id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet", "out"}
 
 
@@ -315,17 +316,17 @@ def test_an_interrupt_leaves_no_output(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(PermutationSwap, "verify", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+        try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
     monkeypatch.undo()
-    swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert (tmp_path / "out").is_dir()
 
 
 def test_a_swapping_place_can_name_the_files(tmp_path: Path) -> None:
     frame = households(300)
     frame.write_parquet(tmp_path / "in.parquet")
-    done = swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
+    done = try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
     for name in done.files:
         part = pl.read_parquet(tmp_path / "out" / f"{name}.parquet")
         assert part["county"].n_unique() == 1
@@ -377,28 +378,28 @@ def test_files_of_an_uncertified_law_are_not_publishable(tmp_path: Path) -> None
     swap = ExperimentalSwap(
         match=("state",), swap=("county",), hold=("owner", "income"), rate="0.3", law="no-vacuous"
     )
-    done = swap_files(swap, tmp_path / "in.parquet", tmp_path / "out", by="state")
+    done = try_swap(swap, tmp_path / "in.parquet", tmp_path / "out", by="state")
     assert not done.publishable and "not certified" in done.reason
     assert '"publishable": false' in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
 
 
 def test_persons_and_one_file_a_place_do_not_mix(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one file"):
-        swap_files(swapper(), "a.parquet", tmp_path / "out", by="state", persons="b.parquet", id="id")
+        try_swap(swapper(), "a.parquet", tmp_path / "out", by="state", persons="b.parquet", id="id")
 
 
 def test_a_killed_run_leaves_no_output_and_can_be_run_again(tmp_path: Path) -> None:
     households(150).write_parquet(tmp_path / "in.parquet")
     script = (
-        "import os, signal, sys; from stirred.swap import PermutationSwap, swap_files; "
+        "import os, signal, sys; from stirred.swap import PermutationSwap; "
         "PermutationSwap.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         "swap = PermutationSwap(match=('state', 'size'), swap=('county',), hold=('income',), rate='0.3'); "
-        "swap_files(swap, sys.argv[1], sys.argv[2], by='state', id='id')"
+        "try_swap(swap, sys.argv[1], sys.argv[2], by='state', id='id')"
     )
     call = [sys.executable, "-c", script, str(tmp_path / "in.parquet"), str(tmp_path / "out")]
     assert subprocess.run(call, check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
-    swap_files(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
+    try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert (tmp_path / "out" / "manifest.json").is_file()
 
 
@@ -433,7 +434,7 @@ def test_the_report_names_what_is_known_of_persons() -> None:
 def test_a_column_without_a_role_cannot_split_the_output(tmp_path: Path, by: str) -> None:
     households(150).write_parquet(tmp_path / "in.parquet")
     with pytest.raises(InputError, match="no role"):
-        swap_files(swapper(hold=("income",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
+        try_swap(swapper(hold=("income",)), tmp_path / "in.parquet", tmp_path / "out", by=by, id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from support.releasing import try_swap
 
 from stirred.errors import InputError, Refusal, StirredError
-from stirred.swap import PermutationSwap, swap_files
+from stirred.swap import PermutationSwap
 
 TRIAL = "it was not paid for in a ledger: a trial"
 
@@ -51,12 +52,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def written(folder: Path, mechanism: PermutationSwap, **arguments: object) -> list[str]:
-    swap_files(mechanism, folder / "homes.parquet", folder / "out", id="id", **arguments)  # type: ignore[arg-type]
+    try_swap(mechanism, folder / "homes.parquet", folder / "out", id="id", **arguments)  # type: ignore[arg-type]
     return [c for p in sorted((folder / "out").glob("*.parquet")) for c in pl.read_parquet(p).columns]
 
 
 def test_a_run_without_a_ledger_is_a_trial_and_says_so_everywhere(folder: Path) -> None:
-    done = swap_files(swap(), folder / "homes.parquet", folder / "out", id="id")
+    done = try_swap(swap(), folder / "homes.parquet", folder / "out", id="id")
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["publishable"], manifest["reason"]) == (False, TRIAL)
     assert (done.publishable, done.reason) == (False, TRIAL)

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 from support.protocol import guaranteed
+from support.releasing import try_swap
 
 from stirred.errors import InputError
 from stirred.noise import TestSource
 from stirred.spec import Domain, Schema
-from stirred.swap import PermutationSwap, Records, require_whole, swap_files
+from stirred.swap import PermutationSwap, Records, require_whole
 from stirred.swap.nesting import ENOUGH, places_of, require_declared
 
 MAP = (("block", "tract"), ("tract", "county"), ("school", "county"))
@@ -75,15 +76,15 @@ def test_torn_geography_of_a_trial_with_2000_records_is_refused(tmp_path: Path) 
     assert 50 < seen < 200
     for nesting, word in ((None, "block determines tract"), ((("block", "tract"),), "would move")):
         with pytest.raises(InputError, match=word):
-            swap_files(PermutationSwap(**roles, nesting=nesting), tmp_path / "town.parquet", tmp_path / "out")
+            try_swap(PermutationSwap(**roles, nesting=nesting), tmp_path / "town.parquet", tmp_path / "out")
         assert not (tmp_path / "out").exists()
-    swap_files(PermutationSwap(**roles, nesting=()), tmp_path / "town.parquet", tmp_path / "out")
+    try_swap(PermutationSwap(**roles, nesting=()), tmp_path / "town.parquet", tmp_path / "out")
 
 
 def test_places_that_travel_together_need_no_word(tmp_path: Path) -> None:
     town().write_parquet(tmp_path / "town.parquet")
     swap = PermutationSwap(match=("size",), swap=("block", "tract"), hold=("income",), rate="0.06")
-    assert swap_files(swap, tmp_path / "town.parquet", tmp_path / "out").records == 2000
+    assert try_swap(swap, tmp_path / "town.parquet", tmp_path / "out").records == 2000
 
 
 def refused(frame: pl.DataFrame, persons: pl.DataFrame | None = None, **roles: tuple[str, ...]) -> bool:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from support.releasing import try_topdown
 from support.tiny_plan import PLAN, write_plan
 
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.noise import Source, TestSource
 from stirred.spec import Specification
-from stirred.topdown import Measurements, Plan, run_plan
+from stirred.topdown import Measurements, Plan
 from stirred.topdown.plan import read_yaml
 
 
@@ -56,7 +57,7 @@ def test_json_is_a_plan_too(tmp_path: Path) -> None:
 
 
 def test_a_run_writes_everything(tmp_path: Path) -> None:
-    made = run_plan(write_plan(tmp_path), tmp_path / "out")
+    made = try_topdown(write_plan(tmp_path), tmp_path / "out")
     assert not made.publishable and made.reason == "it was not paid for in a ledger: a trial"
     assert set(made.files) == {
         "internal/accuracy-housing_unit.csv",
@@ -105,7 +106,7 @@ def test_a_run_writes_everything(tmp_path: Path) -> None:
 
 
 def test_a_test_seed_writes_nothing_public(tmp_path: Path) -> None:
-    made = run_plan(write_plan(tmp_path), tmp_path / "out", TestSource(1))
+    made = try_topdown(write_plan(tmp_path), tmp_path / "out", TestSource(1))
     assert not made.publishable
     assert not (tmp_path / "out" / "public").exists()
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["reason"]
@@ -113,7 +114,7 @@ def test_a_test_seed_writes_nothing_public(tmp_path: Path) -> None:
 
 def test_measurements_can_be_read_again(tmp_path: Path) -> None:
     path = write_plan(tmp_path)
-    run_plan(path, tmp_path / "out")
+    try_topdown(path, tmp_path / "out")
     mechanism = Plan.load(path).mechanism(tmp_path)
     folder = tmp_path / "out" / "internal" / "measurements" / "person"
     again = Measurements.read(mechanism.designs["person"], folder)
@@ -145,14 +146,14 @@ def test_refused_before_anything_is_drawn_or_written(tmp_path: Path, old: str, n
     assert old in PLAN
     path = write_plan(tmp_path, PLAN.replace(old, new))
     with pytest.raises(StirredError, match=said):
-        run_plan(path, tmp_path / "out", Unused())
+        try_topdown(path, tmp_path / "out", Unused())
     assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == []
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError, match="exists already"):
-        run_plan(write_plan(tmp_path), tmp_path / "out", Unused())
+        try_topdown(write_plan(tmp_path), tmp_path / "out", Unused())
 
 
 def test_presets_bring_their_constraints(tmp_path: Path) -> None:
@@ -183,9 +184,9 @@ def test_geography_from_prefixes(tmp_path: Path) -> None:
 
 def test_estimation_again_from_the_same_measurements_draws_nothing(tmp_path: Path) -> None:
     path = write_plan(tmp_path)
-    run_plan(path, tmp_path / "first")
+    try_topdown(path, tmp_path / "first")
     measurements = tmp_path / "first" / "internal" / "measurements"
-    again = run_plan(path, tmp_path / "second", Unused(), measurements=measurements)
+    again = try_topdown(path, tmp_path / "second", Unused(), drawn=measurements)
     assert again.reason == "it was not paid for in a ledger: a trial"
     same = [(tmp_path / name / "internal" / "person.parquet").read_bytes() for name in ("first", "second")]
     assert same[0] == same[1]
@@ -203,11 +204,11 @@ def test_measurements_are_kept_where_no_table_is_found(
     with monkeypatch.context() as patch:
         patch.setattr(estimation, "estimate_family", refused)
         with pytest.raises(Refusal, match="county 1: no table"):
-            run_plan(path, tmp_path / "out")
+            try_topdown(path, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["publishable"] is False
     assert not (tmp_path / "out" / "internal" / "person.parquet").exists()
     measurements = tmp_path / "out" / "internal" / "measurements"
-    again = run_plan(path, tmp_path / "again", Unused(), measurements=measurements)
+    again = try_topdown(path, tmp_path / "again", Unused(), drawn=measurements)
     assert again.reason == "it was not paid for in a ledger: a trial"
 
 

@@ -21,7 +21,7 @@ from stirred.audit import Verdict, replay_audit
 from stirred.data import Histogram, Spine, levels_of
 from stirred.errors import Refusal, StirredError
 from stirred.noise import TestSource
-from stirred.release.topdown_audit import located
+from stirred.release.kinds.topdown.audits import located
 from stirred.spec import (
     Attribute,
     Condition,

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from ledger.common import MANIFEST, make, plan, pure, zcdp
 from support.release_case import FrozenSource
+from support.releasing import run_release
 from support.small_release import opened_ledger, village
 
 from stirred.ledger import Equal, Ledger, OverBudget, TamperedLedger, Weighted
-from stirred.release import run_release
 from stirred.spec import Exact
 
 

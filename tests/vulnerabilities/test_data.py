@@ -18,11 +18,12 @@ import pytest
 from ledger.common import pure
 from support.protocol import guaranteed
 from support.release_case import MECHANISMS, new_ledger, write_case
+from support.releasing import run_release
 from support.threats import LEVELS, PEOPLE, TWIN, Counted, X, county
 
 from stirred.errors import InputError, StirredError
 from stirred.noise import TestSource, discrete_gaussian, discrete_laplace
-from stirred.release import Plan, job_of, run_release
+from stirred.release import Plan, job_of
 from stirred.spec import Budget, Count, Exact, Schema, change_unit
 from stirred.spec.blocks.invariant import implied_by
 from stirred.spec.calculus.closed_form import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
@@ -213,7 +214,7 @@ def test_threat_13_specification_and_codebook_are_the_same_within_a_universe(
         job = job_of(Plan.load(case / f"{mechanism}.yaml"), case)
         folder = tmp_path / f"out{number}"
         folder.mkdir()
-        published = job.publish(job.draw(TestSource(number), folder), folder)
+        published = job.publish(job.draw(TestSource(number), folder), job.prepared.public, folder)
         columns = {file.path: (file.title, file.columns, file.uncertainty) for file in published.files}
         told.append((job.specification().to_json(), job.facts(), columns))
     assert told[0] == told[1]

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from support.release_case import TestSource, plan_of, write_case, write_plan
+from support.releasing import run_release, try_swap, try_topdown
 from support.tiny_plan import PLAN
 from support.tiny_plan import write_plan as write_tiny
 
@@ -22,14 +23,13 @@ from stirred.data import read_table
 from stirred.documents import LARGEST, parse_json, parse_yaml, read_text
 from stirred.errors import InputError, StirredError
 from stirred.interchange import csv_text, harmless, write_csv
-from stirred.release import Plan, run_release
+from stirred.release import Plan
 from stirred.report import ReleaseRow, ReleaseTable
 from stirred.report.registry import Record
 from stirred.spec import Exact, Specification, as_fraction, catalogue
 from stirred.spec.literature.entry import read_entries
-from stirred.swap import PermutationSwap, Records, swap_files, tighter_loss
+from stirred.swap import PermutationSwap, Records, tighter_loss
 from stirred.topdown import Plan as TopDownPlan
-from stirred.topdown import run_plan
 
 LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(40))
 YAMLS = {
@@ -250,7 +250,7 @@ def test_topdown_refuses_a_column_of_a_type_that_is_not_read(kind: str, tmp_path
     odd = pl.concat([ODD[kind]] * 8)[: people.height].alias("sex")
     people.with_columns(odd).write_parquet(tmp_path / "persons.parquet")
     with pytest.raises(InputError, match="sex"):
-        run_plan(path, tmp_path / "out", random=TestSource(1))
+        try_topdown(path, tmp_path / "out", random=TestSource(1))
     assert not (tmp_path / "out").exists()
 
 
@@ -261,7 +261,7 @@ def test_a_column_of_a_type_that_is_read_is_published_exactly(kind: str, tmp_pat
         swap = PermutationSwap(match=(), rate="1/2", **roles)  # type: ignore[arg-type]
         out = tmp_path / "-".join(roles["swap"])
         frame.write_parquet(tmp_path / "in.parquet")
-        swap_files(swap, tmp_path / "in.parquet", out, random=TestSource(1))
+        try_swap(swap, tmp_path / "in.parquet", out, random=TestSource(1))
         made = pl.read_parquet(out / "households.parquet")["odd"].sort()
         expected = read_table(frame)["odd"].sort()
         assert made.dtype == expected.dtype and made.to_list() == expected.to_list()

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from support.release_case import TestSource, plan_of, write_case, write_plan
+from support.releasing import run_release, try_swap, try_topdown
 from support.tiny_plan import PLAN
 from support.tiny_plan import write_plan as write_tiny
 
@@ -31,9 +32,8 @@ from stirred.places import (
     slugs,
     whole_folder,
 )
-from stirred.release import Plan, run_release
-from stirred.swap import PermutationSwap, swap_files
-from stirred.topdown import run_plan
+from stirred.release import Plan
+from stirred.swap import PermutationSwap
 
 HOSTILE = [
     "../evil", "../../evil", "/etc/evil", "..", ".", "", ".hidden", "a/b", "a\\b", "a\0b", "a\nb", "-rf",
@@ -109,7 +109,7 @@ def test_topdown_units_and_levels_named_with_dots_and_slashes_stay_in_their_fold
     path = write_tiny(inner, PLAN.replace("housing_unit", f"'{evil}'").replace("tract", f"'{evil}-tract'"))
     blocks = pl.read_parquet(inner / "blocks.parquet").rename({"tract": f"{evil}-tract"})
     blocks.write_parquet(inner / "blocks.parquet")
-    run_plan(path, tmp_path / "a" / "b" / "out", random=TestSource(1))
+    try_topdown(path, tmp_path / "a" / "b" / "out", random=TestSource(1))
     found = {p for p in tmp_path.rglob("*") if p.is_file() and not p.is_relative_to(inner)}
     assert found and all(p.is_relative_to(tmp_path / "a" / "b" / "out") for p in found)
     assert sum("evil" in p.name for p in found) >= 5
@@ -121,7 +121,7 @@ def test_files_by_place_stay_in_their_folder(by: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({by: values, "h": [i % 3 for i in range(48)]})
     frame.write_parquet(tmp_path / "in.parquet")
     swap = PermutationSwap(match=(), swap=(by,), hold=("h",), rate="1/2", nesting=())
-    done = swap_files(swap, tmp_path / "in.parquet", tmp_path / "out", by=by, random=TestSource(1))
+    done = try_swap(swap, tmp_path / "in.parquet", tmp_path / "out", by=by, random=TestSource(1))
     assert len({name.casefold() for name in done.files}) == 6
     written = [p for p in tmp_path.rglob("*.parquet") if p.name != "in.parquet"]
     assert {p.parent for p in written} == {tmp_path / "out"} and len(written) == 6
@@ -137,7 +137,7 @@ def test_names_of_files_by_place_do_not_tell_the_order_of_the_records(tmp_path: 
         frame.write_parquet(tmp_path / "in.parquet")
         swap = PermutationSwap(match=(), swap=("place",), hold=("h",), rate="1/2", nesting=())
         out = tmp_path / f"out-{turned}"
-        done = swap_files(swap, tmp_path / "in.parquet", out, by="place", random=TestSource(1))
+        done = try_swap(swap, tmp_path / "in.parquet", out, by="place", random=TestSource(1))
         made.append((done.files, [pl.read_parquet(out / f"{n}.parquet")["place"][0] for n in done.files]))
     assert made[0] == made[1]
 
@@ -163,7 +163,7 @@ def test_topdown_tables_and_units_that_would_share_a_file_are_refused_when_the_p
 def test_what_compares_with_the_truth_is_closed_to_others(tmp_path: Path) -> None:
     old = os.umask(0o022)
     try:
-        run_plan(write_tiny(tmp_path), tmp_path / "out", random=TestSource(1))
+        try_topdown(write_tiny(tmp_path), tmp_path / "out", random=TestSource(1))
     finally:
         os.umask(old)
     internal = tmp_path / "out" / "internal"
@@ -244,9 +244,9 @@ def test_an_output_that_cannot_be_written_is_refused_before_anything_is_drawn(
 
     swap = PermutationSwap(match=(), swap=("c",), hold=("h",), rate="1/2")
     with pytest.raises(InputError):
-        swap_files(swap, data / "in.parquet", output, random=Watched(1))
+        try_swap(swap, data / "in.parquet", output, random=Watched(1))
     with pytest.raises(InputError):
-        run_plan(write_tiny(data), output, random=Watched(1))
+        try_topdown(write_tiny(data), output, random=Watched(1))
     assert not drawn
     assert sorted(str(p) for p in tmp_path.rglob("*") if not p.is_relative_to(data)) == before
 
@@ -291,7 +291,7 @@ from stirred.errors import InputError
 from stirred.interchange import write_csv, write_parquet
 from stirred.noise import TestSource
 from stirred.places import require_new
-from stirred.swap import PermutationSwap, swap_files
+from stirred.swap import PermutationSwap
 
 place = Path(sys.argv[1])
 rows = range(20000)
@@ -306,7 +306,7 @@ for write in (write_parquet, write_csv):
 (place / "out.file").unlink(missing_ok=True)
 swap = PermutationSwap(match=(), swap=("c",), hold=("h",), rate="1/2", nesting=())
 try:
-    swap_files(swap, place / "in.parquet", place / "out", random=TestSource(1))
+    try_swap(swap, place / "in.parquet", place / "out", random=TestSource(1))
 except InputError as error:
     print(error.problem)
 print(sorted(p.name for p in place.iterdir()))

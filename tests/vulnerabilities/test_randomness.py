@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from support.releasing import run_release
 from support.small_release import opened_ledger, village
 from support.threats import BASE, LEVELS, TWIN, Counted, X, county, persons
 
@@ -41,7 +42,6 @@ from stirred.noise import (
     laplace_cdf,
     laplace_mass,
 )
-from stirred.release import run_release
 from stirred.spec import (
     Budget,
     Domain,

@@ -94,7 +94,7 @@ def exact_audit(
             hint="List a universe with universe_of.",
         )
     stated = claim is None
-    claim = mechanism.guarantee(datasets[0]) if claim is None else claim
+    claim = mechanism.guarantee(prepared_by(mechanism, datasets[0])) if claim is None else claim
     require_auditable(claim)
     require_one_universe(claim, datasets)
     for number, data in enumerate(datasets[1:] if stated else (), start=1):
@@ -191,7 +191,8 @@ def divergence_audit(
         if not properties.linear_group and distance > ONE:
             continue
         compared += 1
-        loss = least_budget(mechanism.divergence(x, y), distance)
+        prepared = (prepared_by(mechanism, data) for data in (x, y))
+        loss = least_budget(mechanism.divergence(*prepared), distance)
         attained = attained or loss == allowed
         if loss > allowed:
             certificate = Certificate((x, y), distance, loss, allowed)
@@ -211,6 +212,12 @@ def divergence_audit(
     return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, worst, within, details=details)
 
 
+def prepared_by(mechanism: Any, data: Any) -> Any:
+    """A data set as the mechanism prepares it; as it is, where it prepares nothing."""
+    prepare = getattr(mechanism, "prepare", None)
+    return data if prepare is None else prepare(data)
+
+
 def require_capability(mechanism: Any, name: str) -> None:
     """Refuse a mechanism that cannot do what an audit needs, and say which audits remain."""
     if callable(getattr(mechanism, name, None)):
@@ -226,7 +233,7 @@ def require_capability(mechanism: Any, name: str) -> None:
 
 def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
     try:
-        law = mechanism.outcomes(data)
+        law = mechanism.outcomes(prepared_by(mechanism, data))
     except (OSError, MemoryError):
         raise
     except Exception as error:  # whatever the mechanism raises is an output that an adversary sees
@@ -311,7 +318,7 @@ def _audit_curve(
 
 def _guarantee(mechanism: Any, data: Any) -> Any:
     try:
-        return mechanism.guarantee(data)
+        return mechanism.guarantee(prepared_by(mechanism, data))
     except (OSError, MemoryError):
         raise
     except Exception as error:

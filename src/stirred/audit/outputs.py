@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit.exact import require_capability
+from stirred.audit.exact import prepared_by, require_capability
 from stirred.errors import InputError
 from stirred.noise import Source
 
@@ -21,8 +21,7 @@ def sampler_of(sample: Any) -> Sample:
     """The function to draw with: the one that is given, or the method ``sample`` of a mechanism."""
     if callable(getattr(sample, "sample", None)) or not callable(sample):
         require_capability(sample, "sample")
-        method: Sample = sample.sample
-        return method
+        return lambda data, count, source: sample.sample(prepared_by(sample, data), count, source)
     function: Sample = sample
     return function
 

@@ -45,7 +45,7 @@ def new(
         )
     write_atomically(output, text)
     if as_json:
-        print_json({"plan": str(output), "kind": kind})
+        print_json({"plan": str(output), "mechanism": kind})
         return
     print_text(f"{output} is a plan to fill in; check it with: stirred release check {output}")
 

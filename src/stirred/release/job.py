@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 from stirred.data import Exposures
 from stirred.errors import InputError
 from stirred.noise import Source
-from stirred.release.product import Product
-from stirred.report import ExactStatistic, Facts, InternalRecord, PublishedFile
+from stirred.release.product import Product, publish
+from stirred.report import ExactStatistic, Facts, InternalRecord, Published, PublishedFile
 from stirred.spec import Block, Budget, Release, Specification
 
 if TYPE_CHECKING:
@@ -135,10 +135,16 @@ class Job(ABC):
             hint="Run the plan without naming measurements.",
         )
 
-    def finish(self, primitive: Any, progress: Progress | None = None) -> Release:
+    def finish(self, primitive: Any, public: Any, progress: Progress | None = None) -> Release:
         """All that is made of the primitive; sees neither records nor randomness."""
-        made: Release = self.mechanism.finish(primitive, self.prepared.public)
+        made: Release = self.mechanism.finish(primitive, public)
         return made
+
+    def publish(
+        self, primitive: Any, public: Any, folder: Path, progress: Progress | None = None
+    ) -> Published:
+        """Write what is made of the primitive, and describe it; reads no records."""
+        return publish(self.products(self.finish(primitive, public, progress)), folder)
 
     def assess(self, primitive: Any) -> InternalRecord:
         """Errors against the truth: confidential."""

@@ -45,7 +45,6 @@ from stirred.release.payment import drawing_of, known_spend, paid, remove_parts,
 from stirred.release.plan import Plan
 from stirred.release.plan_audit import AuditRecord, claim_of, require_claim
 from stirred.release.plan_audit import audit as audit_of
-from stirred.release.product import publish
 from stirred.release.protection import protected
 from stirred.report import Facts, Override, Passage, gate, lint
 from stirred.report import record_of as registry_record
@@ -304,7 +303,7 @@ class _Run:
     ) -> Manifest:
         """Publish, assess, report; everything under a temporary name."""
         job, ledger = self.job, None if spend is None else self.ledger
-        published = publish(job.products(job.finish(primitive, self.progress)), public)
+        published = job.publish(primitive, job.prepared.public, public, self.progress)
         record = record_of(
             job.plan,
             self.facts,

@@ -16,7 +16,6 @@ from stirred.release.job import Job, Members
 from stirred.release.manifest import NAME, manifest_of
 from stirred.release.payment import drawing_of
 from stirred.release.plan import Plan
-from stirred.release.product import publish
 from stirred.report import Passage
 from stirred.spec import INFINITY, Specification
 
@@ -73,7 +72,7 @@ def _published(job: Job, drawn: Any, place: Path) -> dict[str, str]:
     ledger = _standing_ledger(place / "ledger.db", plan, specification)
     drawing = drawing_of(job, folder, ledger)
     spend = ledger.spend(plan.dataset.name, specification, plan.digest, by=plan.curator, drawing=drawing)
-    published = publish(job.products(job.finish(drawn)), folder / PUBLIC)
+    published = job.publish(drawn, job.prepared.public, folder / PUBLIC)
     record = record_of(plan, job.facts(), specification, Passage(), published, ledger, spend)
     write_documents(record, folder / PUBLIC)
     manifest = manifest_of(plan, folder, spend)

@@ -66,9 +66,9 @@ class Uncertainty:
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Uncertainty:
         """Read what ``record`` wrote."""
-        interval = record["interval"]
+        scale, interval = record["scale"], record["interval"]
         ends = None if interval is None else (float(interval[0]), float(interval[1]))
-        return cls(record["law"], record["scale"], ends, record["note"])
+        return cls(record["law"], None if scale is None else float(scale), ends, record["note"])
 
     def __str__(self) -> str:
         words = {

@@ -175,6 +175,7 @@ class PermutationSwap(Mechanism):
             name: (lambda frame=frame: frame) for name, frame in frames.items() if frame is not None
         }
         products |= {" * ".join(parts): partial(primitive.table, parts) for parts in self.named_tables}
+        products["table"] = partial(primitive.table, public.columns)
         uncertainty = dict.fromkeys(products, MOVED)
         if primitive.parts:
             products["parts"] = lambda: primitive.parts

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Public:
-    """What may be known of prepared records: the guarantee and, by table, how uncertain its figures are.
+    """What may be known of prepared records: the guarantee, the columns, and how uncertain each table is.
 
     Everything here follows from the swapping invariants.
     """
 
     specification: Specification
+    columns: tuple[str, ...]
     uncertainty: dict[tuple[str, ...], Uncertainty]
 
 
@@ -63,6 +64,7 @@ class Prepared:
         """What ``finish`` may read."""
         return Public(
             self.swap.guarantee(self),
+            (*self.roles.match, *self.roles.hold, *self.roles.swap),
             {parts: self.swap.uncertainty(parts, self) for parts in self.swap.named_tables},
         )
 

@@ -220,8 +220,9 @@ class SwapJob(Job):
 
     def assess(self, primitive: Swapped) -> InternalRecord:
         """Errors of the published tables against the truth."""
-        against = self.mechanism.assess(primitive, self.prepared)
-        rows = [{"table": table} | compare_counts(*pair).record() for table, pair in against.items()]
+        pairs = self.mechanism.assess(primitive, self.prepared)
+        rows = [{"table": table} | compare_counts(*pair).record() for table, pair in pairs.items()]
+        against = {table: (true.tolist(), made.tolist()) for table, (true, made) in pairs.items()}
         return InternalRecord({"tables": pl.DataFrame(rows)} if rows else {}, against)
 
     def recheck(self, folder: Path) -> None:

@@ -34,6 +34,7 @@ from stirred.topdown import (
     Invariant,
     Measurements,
     Noisy,
+    Public,
     TablePlan,
     TopDown,
     estimator_of,
@@ -184,9 +185,9 @@ class TopDownJob(Job):
         _add(out, unit, design, measured_again(design, level, truth, source.child(number)), truth, largest)
         return out
 
-    def finish(self, primitive: Noisy, progress: Progress | None = None) -> Release:
+    def finish(self, primitive: Noisy, public: Public, progress: Progress | None = None) -> Release:
         """Estimate from the measurements and the invariants."""
-        return self.mechanism.finish(primitive, self.prepared.public, progress)
+        return self.mechanism.finish(primitive, public, progress)
 
     def products(self, made: Release) -> Iterator[Product | PublishedFile]:
         """Microdata, tables with intervals, and the description of the measurements."""
@@ -211,7 +212,7 @@ class TopDownJob(Job):
     def assess(self, primitive: Noisy) -> InternalRecord:
         """Errors by level, query and population, and the published tables against the truth."""
         errors = self.mechanism.assess(primitive, self.prepared)
-        made = self.finish(primitive).products
+        made = self.finish(primitive, self.prepared.public).products
         against = {}
         for table in self.section.tables:
             level = self.mechanism.spine.levels.index(table.level)
