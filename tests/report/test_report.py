@@ -323,11 +323,10 @@ def plain(markdown: str) -> str:
 @pytest.mark.parametrize("name", RECORDS)
 def test_markdown_and_html_carry_every_fact_of_the_json(name: str) -> None:
     facts = json.loads(report_json(RECORDS[name]))
-    picture, symbols = (
-        facts["meaning"].pop("picture"),
-        [b.pop("symbol") for b in facts["guarantee"]["blocks"]],
-    )
-    assert picture["before"] == "1/10" and len(symbols) == 5
+    picture = facts["meaning"].pop("picture")
+    assert Fraction(str(picture["before"])) == Fraction(1, 10)
+    assert len(facts["meaning"].pop("odds")) == 2
+    assert len([block.pop("symbol") for block in facts["guarantee"]["blocks"]]) == 5
     kept = {"schema_version", "type", "precedents"}
     told = {key: value for key, value in said(facts).items() if key not in kept}
     wanted = [fact for fact in leaves(told) if fact != ""]
@@ -339,6 +338,14 @@ def test_markdown_and_html_carry_every_fact_of_the_json(name: str) -> None:
         texts = [precedent[key] for key in ("name", "published", "note", "standing")]
         assert all(" ".join(words.split()) in text for words in texts)
         assert all(" ".join(words.split()).lower() in page for words in texts)
+
+
+def test_limits_on_beliefs_are_told_in_words() -> None:
+    row = "1 household 19.3609 10 to the 8.5 99.7 of 100 100 of 100 (no limit)"
+    assert f"{row} " in Page(report_html(SWAPPING)).text()
+    text = plain(report_markdown(SWAPPING)).replace(" | ", " ")
+    for words in (row, "2 households 38.7217 10 to the 16.9", "From 1 in a million to at most"):
+        assert words in text
 
 
 def test_facts_come_from_the_record_as_numbers() -> None:

@@ -37,6 +37,8 @@ def written(value: object) -> object:
             return _fraction(value)
         case Exact():
             return shown(value)
+        case tuple() | list():
+            return ", ".join(str(written(part)) for part in value)
     return value
 
 
