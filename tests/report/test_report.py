@@ -20,26 +20,37 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stirred.ledger import Amount
 from stirred.report import (
+    Account,
     BudgetShare,
     Column,
     ExactStatistic,
+    Facts,
     Governance,
+    Grid,
+    Identity,
     InternalRecord,
     LevelOfGeography,
     Override,
     Passage,
+    Published,
     PublishedFile,
     PublishedTable,
     ReleaseRecord,
     ReleaseRow,
     ReleaseTable,
+    Section,
+    budget_section,
+    geography_section,
     report_html,
     report_json,
     report_markdown,
+    swap_section,
 )
 from stirred.report.meaning import Meaning, belief_text
-from stirred.spec import Budget, Specification, catalogue
+from stirred.show import number, percent, size
+from stirred.spec import Budget, Exact, Specification, Uncertainty, catalogue
 from stirred.spec.blocks.output_premetric import TotalVariation
 from stirred.spec.calculus.conversion import census_epsilon
 
@@ -56,20 +67,10 @@ FLAGS = (
     "--enable-logging=stderr",
 )
 HOSTILE = "<script>alert('x')</script><img src=https://example.org/x> | [a](b) & \"c\""
-SECTIONS = [
-    *(
-        "short",
-        "released",
-        "guarantee",
-        "exact",
-        "meaning",
-        "split",
-        "uncertainty",
-        "tables",
-        "audit",
-        "statements",
-    ),
-    *("governance", "law", "precedents", "release-table", "checklist", "provenance"),
+BEFORE = ["short", "released", "guarantee", "exact", "meaning"]
+AFTER = [
+    *("uncertainty", "tables", "audit", "statements", "governance", "law", "precedents"),
+    *("release-table", "checklist", "provenance"),
 ]
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -88,69 +89,82 @@ def table(*, intervals: bool) -> PublishedTable:
     ]
     frame = pl.DataFrame(rows)
     return PublishedTable(
-        "Persons by age", "tract", ("age",), frame if intervals else frame.drop("low_95", "high_95")
+        "Persons by age",
+        "tract",
+        ("age",),
+        frame if intervals else frame.drop("low_95", "high_95"),
+        Uncertainty.noise(3.5) if intervals else Uncertainty("permutation within strata", 0.25),
     )
 
 
-def record_of(specification: Specification, **changes: Any) -> ReleaseRecord:
-    record = ReleaseRecord(
-        name="county-2026",
-        title="Population of the county",
-        description="Counts by age.",
-        agency="Office of Statistics",
-        dataset="the census file",
-        stage="edited file",
-        made_on="2026-11-16",
-        version="9.8.7",
-        mechanism="TopDown",
-        settings={"estimator": "multipass"},
+def rho_squared(amount: str) -> Amount:
+    return Amount(("rho_squared",), (Exact.of(amount),))
+
+
+SHARES = (
+    BudgetShare(("persons", "state", "total"), Fraction(2), 1.5),
+    BudgetShare(("persons", "block_group", "age"), Fraction(1, 3), 4.25),
+    BudgetShare(("housing units", "block_group", "total"), Fraction(1)),
+)
+LEVELS = (LevelOfGeography("state", 1), LevelOfGeography("block_group", 1_040, 2))
+FILE = PublishedFile(
+    path="tables/age.csv",
+    kind="table",
+    title="Persons by age",
+    rows=15_500,
+    columns=(Column("count", "Int64", "protected count"),),
+    uncertainty=Uncertainty.noise(3.5),
+    size=1_234,
+)
+
+
+def record_of(specification: Specification) -> ReleaseRecord:
+    return ReleaseRecord(
+        identity=Identity(
+            name="county-2026",
+            title="Population of the county",
+            description="Counts by age.",
+            agency="Office of Statistics",
+            dataset="the census file",
+            stage="edited file",
+            made_on="2026-11-16",
+            version="9.8.7",
+            plan_digest="cd" * 32,
+        ),
         specification=specification,
-        exact=(
-            ExactStatistic("the number of persons in each state", "Article I", 1),
-            ExactStatistic("the number of housing units in each block", "", 9_620),
-        ),
-        constraints=("no record has a minor in a nursing home",),
-        files=(
-            PublishedFile(
-                "tables/age.csv",
-                "table",
-                "Persons by age",
-                28,
-                (Column("count", "Int64", "protected count"),),
-                "discrete Gaussian noise of standard deviation 3.5",
-                1_234,
+        facts=Facts(
+            mechanism="TopDown",
+            settings={"estimator": "multipass", "strata": 12_345},
+            exact=(
+                ExactStatistic("the number of persons in each state", "Article I", 1),
+                ExactStatistic("the number of housing units in each block", "", 9_620),
             ),
+            constraints=("no record has a minor in a nursing home",),
+            sections=(budget_section(SHARES), geography_section(LEVELS)),
+            warnings=("delta is large",),
         ),
-        tables=(table(intervals=True),),
+        published=Published((FILE,), (table(intervals=True),)),
         table=ReleaseTable.of(
             [ReleaseRow("tables", "Tables", "TopDown", "stirred 9.8.7", specification)], delta="1e-10"
         ),
         governance=Governance(regime="UK", legal_basis="Section 39 of the Act."),
         passage=Passage(optional=(3,)),
-        budget=(
-            BudgetShare(("persons", "state", "total"), Fraction(2), 1.5),
-            BudgetShare(("persons", "block_group", "age"), Fraction(1, 3), 4.25),
-            BudgetShare(("housing units", "block_group", "total"), Fraction(1)),
-        ),
-        geography=(LevelOfGeography("state", 1), LevelOfGeography("block_group", 40, 2)),
-        spent="ρ² = 15.29",
-        remaining="ρ² = 4.71",
-        ledger_head="ab" * 32,
-        plan_digest="cd" * 32,
-        warnings=("delta is large",),
+        account=Account(rho_squared("15.29"), rho_squared("4.71"), "ab" * 32),
     )
-    return replace(record, **changes)
+
+
+def with_facts(record: ReleaseRecord, **changes: Any) -> ReleaseRecord:
+    return replace(record, facts=replace(record.facts, **changes))
 
 
 TOPDOWN = record_of(catalogue.specification("tda-dhc"))
-SWAPPING = record_of(
-    catalogue.specification("psa-2020-county"),
-    mechanism="Permutation swapping",
-    budget=(),
-    geography=(),
-    tables=(table(intervals=False),),
-    swap_rate=Fraction(1, 20),
-    largest_stratum=264_331,
+SWAPPING = replace(
+    with_facts(
+        record_of(catalogue.specification("psa-2020-county")),
+        mechanism="Permutation swapping",
+        sections=(swap_section(Fraction(1, 20), 264_331),),
+    ),
+    published=Published((FILE,), (table(intervals=False),)),
 )
 INTERNAL = InternalRecord(
     {
@@ -213,7 +227,9 @@ def test_the_page_is_well_formed_with_one_heading_and_every_section(page: str) -
     assert page.startswith("<!doctype html>")
     assert len(parsed.of("h1")) == 1 and len(parsed.of("main")) == 1
     found = [attributes.get("id", "") for attributes in parsed.of("section")]
-    assert found[: len(SECTIONS)] == SECTIONS
+    own = ["section-swap_rate"] if "Permutation swapping" in page else ["section-budget", "section-geography"]
+    wanted = [*BEFORE, *own, *AFTER]
+    assert found[: len(wanted)] == wanted
     assert len(parsed.of("h2")) == len(found)
 
 
@@ -261,15 +277,43 @@ def test_figures_of_each_mechanism_are_there() -> None:
     assert "95% interval" in topdown and "95% interval " not in swapping
 
 
-def leaves(value: Any) -> Iterator[str]:
+def leaves(value: Any) -> Iterator[str | float]:
     if isinstance(value, dict):
         for inner in value.values():
             yield from leaves(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from leaves(inner)
-    elif isinstance(value, str):
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield value
+
+
+def forms(fact: str | float) -> set[str]:
+    """The ways in which a fact may be written for people."""
+    if isinstance(fact, str):
+        return {" ".join(fact.split())}
+    up = f"{math.ceil(fact * 10**4) / 10**4:g}"
+    return {
+        number(fact),
+        percent(Fraction(fact)),
+        f"{fact:.4f}",
+        up,
+        *([size(fact)] if type(fact) is int else []),
+    }
+
+
+def said(facts: Any) -> Any:
+    """Facts without what people read in other words: laws of errors, and numbers beside their exact text."""
+    if isinstance(facts, list):
+        return [said(inner) for inner in facts]
+    if not isinstance(facts, dict):
+        return facts
+    if set(facts) == {"law", "scale", "interval", "note"}:
+        return str(Uncertainty.read(facts))
+    if set(facts) == {"value", "exact"}:
+        exact = Exact.parse(facts["exact"])
+        return facts["exact"] if exact.rational is not None else float(exact.rounded(4, up=True))
+    return {name: said(inner) for name, inner in facts.items()}
 
 
 def plain(markdown: str) -> str:
@@ -279,50 +323,120 @@ def plain(markdown: str) -> str:
 @pytest.mark.parametrize("name", RECORDS)
 def test_markdown_and_html_carry_every_fact_of_the_json(name: str) -> None:
     facts = json.loads(report_json(RECORDS[name]))
-    picture, symbols = (
-        facts["meaning"].pop("picture"),
-        [b.pop("symbol") for b in facts["guarantee"]["blocks"]],
-    )
-    assert picture["before"] == "1/10" and len(symbols) == 5
-    kept = {"schema_version", "type"}
-    wanted = [text for key, value in facts.items() if key not in kept for text in leaves(value) if text]
-    assert len(wanted) > 200
-    text, page = plain(report_markdown(RECORDS[name])), Page(report_html(RECORDS[name])).text()
-    assert [fact for fact in wanted if " ".join(fact.split()) not in text] == []
-    lowered = page.lower()
-    assert [fact for fact in wanted if " ".join(fact.split()).lower() not in lowered] == []
+    picture = facts["meaning"].pop("picture")
+    assert Fraction(str(picture["before"])) == Fraction(1, 10)
+    assert len(facts["meaning"].pop("odds")) == 2
+    assert len([block.pop("symbol") for block in facts["guarantee"]["blocks"]]) == 5
+    kept = {"schema_version", "type", "precedents"}
+    told = {key: value for key, value in said(facts).items() if key not in kept}
+    wanted = [fact for fact in leaves(told) if fact != ""]
+    assert len(wanted) > 250
+    text, page = plain(report_markdown(RECORDS[name])), Page(report_html(RECORDS[name])).text().lower()
+    assert [fact for fact in wanted if not any(form in text for form in forms(fact))] == []
+    assert [fact for fact in wanted if not any(form.lower() in page for form in forms(fact))] == []
+    for precedent in facts["precedents"]:
+        texts = [precedent[key] for key in ("name", "published", "note", "standing")]
+        assert all(" ".join(words.split()) in text for words in texts)
+        assert all(" ".join(words.split()).lower() in page for words in texts)
 
 
-def test_facts_come_from_the_record() -> None:
+def test_limits_on_beliefs_are_told_in_words() -> None:
+    row = "1 household 19.3609 10 to the 8.5 99.7 of 100 100 of 100 (no limit)"
+    assert f"{row} " in Page(report_html(SWAPPING)).text()
+    text = plain(report_markdown(SWAPPING)).replace(" | ", " ")
+    for words in (row, "2 households 38.7217 10 to the 16.9", "From 1 in a million to at most"):
+        assert words in text
+
+
+def test_facts_come_from_the_record_as_numbers() -> None:
     facts = json.loads(report_json(TOPDOWN))
-    assert facts["exact"]["figures_in_all"] == "9,621"
-    assert [share["share"] for share in facts["budget"]] == ["60%", "10%", "30%"]
-    assert facts["budget"][1]["amount"] == "1/3" and facts["budget"][1]["shown"] == "0.3334"
-    assert facts["budget"][1]["noise_within"] == "8.33"
-    assert facts["files"][0]["size"] == "1.2 kB" and facts["files"][0]["rows"] == "28"
-    assert facts["uncertainty"][0]["typical_half_width"] == "4"
+    assert facts["schema_version"] == 2
+    assert facts["exact"]["figures_in_all"] == 9_621
+    assert facts["release"]["settings"] == {"estimator": "multipass", "strata": 12_345}
+    (shares,) = facts["sections"]["budget"]["grids"]
+    assert [row["share"] for row in shares["rows"]] == pytest.approx([0.6, 0.1, 0.3])
+    assert shares["rows"][1]["amount"] == {"value": 1 / 3, "exact": "1/3"}
+    assert shares["rows"][1]["noise_within"] == pytest.approx(8.33)
+    assert shares["rows"][2]["standard_deviation"] is None
+    (levels,) = facts["sections"]["geography"]["grids"]
+    assert levels["rows"][1] == {"level": "block_group", "areas": 1_040, "only_children": 2}
+    assert facts["files"][0]["size"] == 1_234 and facts["files"][0]["rows"] == 15_500
+    assert facts["files"][0]["uncertainty"] == Uncertainty.noise(3.5).record()
+    assert facts["uncertainty"][0]["typical_half_width"] == 4
+    assert Uncertainty.read(facts["uncertainty"][0]["uncertainty"]) == Uncertainty.noise(3.5)
     shown = facts["tables"][0]
-    assert (shown["areas_shown"], shown["areas_in_all"], len(shown["rows"])) == ("9", "14", 18)
+    assert (shown["areas_shown"], shown["areas_in_all"], len(shown["rows"])) == (9, 14, 18)
     assert shown["rows"][0]["area"] == "tract 06", "the largest nine of fourteen, in their order"
-    assert facts["provenance"]["Head of the ledger"] == "ab" * 32
+    assert (shown["rows"][0]["count"], shown["rows"][0]["low"], shown["rows"][0]["high"]) == (600, 597, 605)
+    assert facts["provenance"]["head_of_the_ledger"] == "ab" * 32
     assert [law["code"] for law in facts["governance"]["law"] if law["applies"]] == ["UK"]
     assert all("unreviewed" in p["standing"] for p in facts["precedents"])
+    assert [step["step"] for step in facts["checklist"]["steps"]] == list(range(1, 12))
+
+
+def test_figures_are_written_for_people_in_pages_only() -> None:
+    text, page = plain(report_markdown(TOPDOWN)), Page(report_html(TOPDOWN)).text()
+    for words in ("15,500", "9,621", "12,345", "1,040", "1.2 kB", "60%", "1/3 (about 0.3334)", "8.33"):
+        assert words in text and words in page, words
+        assert f'"{words}"' not in report_json(TOPDOWN)
+    assert "discrete Gaussian noise with standard deviation 3.5" in text
+    assert "discrete Gaussian noise with standard deviation 3.5" in page
 
 
 def test_amounts_of_the_ledger_are_short_on_top_and_exact_under_provenance() -> None:
-    record = replace(TOPDOWN, remaining="ρ² = 645755/175081 (about 3.6883)", spent="ε = ln(3) (about 1.0987)")
+    """What is spent is rounded up, what is left down: against the user."""
+    account = Account(Amount(("epsilon",), (Exact.log(3),)), rho_squared("645755/175081"), "ab" * 32)
+    record = replace(TOPDOWN, account=account)
     facts = json.loads(report_json(record))
-    assert facts["remaining"] == "ρ² of about 3.6883"
-    assert any("records ε of about 1.0987 as spent" in sentence for sentence in facts["summary"])
-    assert facts["provenance"]["Remaining"] == record.remaining
-    assert json.loads(report_json(TOPDOWN))["remaining"] == "ρ² = 4.71"
+    assert any(
+        "records ε of about 1.0987 as spent; ρ² of about 3.6883 remains" in s for s in facts["summary"]
+    )
+    found = facts["provenance"]["remaining"]["rho_squared"]
+    assert found["exact"] == "645755/175081" and found["value"] == pytest.approx(645755 / 175081)
+    assert facts["provenance"]["spent_on_the_data_set"]["epsilon"]["exact"] == "ln(3)"
+    page = Page(report_html(record)).text()
+    assert "Budget that remains ρ² of about 3.6883" in page and str(account.remaining) in page
+    assert "Budget that remains ρ² = 4.71" in Page(report_html(TOPDOWN)).text()
+
+
+def test_a_section_of_any_kind_is_shown_and_told_in_numbers() -> None:
+    grid = Grid("Counts by turn", ("turn_of_the_coin", "counts"), (("first", 12_000), ("second", None)))
+    section = Section("toss", "How it was tossed", "Twice.", {"number_of_tosses": 20_000}, (grid,))
+    record = with_facts(TOPDOWN, sections=(replace(section, may_not=("That the coin was fair.",)),))
+    facts = json.loads(report_json(record))
+    assert facts["sections"] == {
+        "toss": {
+            "title": "How it was tossed",
+            "facts": {"number_of_tosses": 20_000},
+            "grids": [
+                {
+                    "title": "Counts by turn",
+                    "rows": [
+                        {"turn_of_the_coin": "first", "counts": 12_000},
+                        {"turn_of_the_coin": "second", "counts": None},
+                    ],
+                }
+            ],
+        }
+    }
+    assert "That the coin was fair." in facts["statements"]["may_not"]
+    page = Page(report_html(record))
+    assert page.of("section")[5]["id"] == "section-toss"
+    for text in (page.text(), plain(report_markdown(record))):
+        for words in (
+            "How it was tossed",
+            "Twice.",
+            "Number of tosses",
+            "20,000",
+            "Turn of the coin",
+            "12,000",
+        ):
+            assert words in text
 
 
 def test_files_of_the_same_columns_share_a_dictionary_and_unknown_sizes_have_no_column() -> None:
-    first = TOPDOWN.files[0]
-    record = replace(
-        TOPDOWN, files=(replace(first, size=None), replace(first, path="age.parquet", size=None))
-    )
+    files = (replace(FILE, size=None), replace(FILE, path="age.parquet", size=None))
+    record = replace(TOPDOWN, published=replace(TOPDOWN.published, files=files))
     assert [entry["files"] for entry in json.loads(report_json(record))["dictionary"]] == [
         ["tables/age.csv", "age.parquet"]
     ]
@@ -336,18 +450,27 @@ def test_the_report_is_the_same_every_time() -> None:
 
 
 def test_hostile_texts_stay_texts() -> None:
+    note = Uncertainty("exact", note=HOSTILE)
+    grid = Grid(HOSTILE, (HOSTILE,), ((HOSTILE,),))
     record = replace(
         TOPDOWN,
-        title=HOSTILE,
-        agency=HOSTILE,
-        description=HOSTILE,
+        identity=replace(TOPDOWN.identity, title=HOSTILE, agency=HOSTILE, description=HOSTILE),
+        facts=Facts(
+            mechanism=HOSTILE,
+            settings={HOSTILE: HOSTILE},
+            warnings=(HOSTILE,),
+            sections=(
+                budget_section([BudgetShare((HOSTILE, HOSTILE, HOSTILE), Fraction(1))]),
+                geography_section([LevelOfGeography(HOSTILE, 3)]),
+                Section("own", HOSTILE, HOSTILE, {HOSTILE: HOSTILE}, (grid, replace(grid, folded=True))),
+            ),
+        ),
+        published=Published(
+            (PublishedFile(HOSTILE, HOSTILE, HOSTILE, 1, (Column(HOSTILE, HOSTILE, HOSTILE),), note),),
+            (replace(TOPDOWN.published.tables[0], title=HOSTILE, uncertainty=note),),
+        ),
         reason=HOSTILE,
         publishable=False,
-        warnings=(HOSTILE,),
-        files=(PublishedFile(HOSTILE, HOSTILE, HOSTILE, 1, (Column(HOSTILE, HOSTILE, HOSTILE),), HOSTILE),),
-        tables=(replace(TOPDOWN.tables[0], title=HOSTILE),),
-        budget=(BudgetShare((HOSTILE, HOSTILE, HOSTILE), Fraction(1)),),
-        geography=(LevelOfGeography(HOSTILE, 3),),
         governance=Governance(legal_basis=HOSTILE),
     )
     text = report_html(
@@ -378,7 +501,7 @@ def test_only_the_internal_edition_compares_with_the_truth() -> None:
         assert secret not in public, secret
     assert internal.index("Internal: never publish") < internal.index("<h1")
     assert Page(internal).of("section")[-1]["id"] == "truth"
-    assert "population" in internal and ">1-9<" not in internal
+    assert ">Population<" in internal and ">1-9<" not in internal
 
 
 def test_an_override_is_shown_with_who_and_why() -> None:
@@ -393,21 +516,28 @@ def test_an_override_is_shown_with_who_and_why() -> None:
 
 
 def test_a_bare_record_makes_a_report_too() -> None:
-    record = replace(
-        TOPDOWN,
-        exact=(),
-        files=(),
-        tables=(),
-        budget=(),
-        geography=(),
-        spent="",
-        remaining="",
-        constraints=(),
-    )
+    record = replace(TOPDOWN, facts=Facts("TopDown"), published=Published(), account=None)
     parsed = Page(report_html(record, InternalRecord()))
     assert "No statistic is published exactly." in parsed.text()
     assert "No comparison was made." in parsed.text()
-    assert "The budget is one number" in report_markdown(record)
+    assert "Budget that remains" not in parsed.text() + report_markdown(record)
+
+
+def test_a_budget_that_is_not_split_is_one_number() -> None:
+    for text in (Page(report_html(SWAPPING)).text(), report_markdown(SWAPPING)):
+        assert "The budget is one number" in text
+        assert "The budget is one number" not in report_markdown(TOPDOWN)
+
+
+@pytest.mark.parametrize(
+    ("rate", "stratum", "facts", "figures"),
+    [("1/20", 0, 2, 0), ("1/20", 1, 4, 0), ("0", 9, 2, 0), ("1", 9, 2, 0), ("1/2", 2, 4, 1)],
+)
+def test_the_curve_of_rates_is_drawn_where_there_is_one(
+    rate: str, stratum: int, facts: int, figures: int
+) -> None:
+    section = swap_section(Fraction(rate), stratum)
+    assert (len(section.facts), len(section.figures)) == (facts, figures)
 
 
 def test_pure_budgets_in_odds() -> None:
@@ -470,9 +600,13 @@ def test_what_may_be_said_follows_from_the_budget() -> None:
     assert any("grows faster" in s for s in topdown["may_not"])
     assert any("swap rate alone" in s for s in swapping["may_not"])
     assert any("anonymous" in s for s in topdown["may_not"])
-    facts = json.loads(report_json(SWAPPING))["swap"]
-    assert float(facts["loss_by_theorem_1"]) == math.ceil(math.log(264_332 * 19) * 1e4) / 1e4
-    assert float(facts["least_loss_of_any_rate"]) == math.ceil(math.log(264_332) / 2 * 1e4) / 1e4
+    facts = json.loads(report_json(SWAPPING))["sections"]["swap_rate"]["facts"]
+    assert facts["swap_rate"] == {"value": 0.05, "exact": "1/20"} and facts["largest_stratum"] == 264_331
+    assert facts["loss_by_theorem_1"]["value"] == pytest.approx(math.log(264_332 * 19))
+    assert facts["least_loss_of_any_rate"]["value"] == pytest.approx(math.log(264_332) / 2)
+    page = Page(report_html(SWAPPING)).text()
+    for loss in (math.log(264_332 * 19), math.log(264_332) / 2):
+        assert f"{math.ceil(loss * 1e4) / 1e4}" in page
 
 
 def luminance(colour: str) -> float:

@@ -28,6 +28,7 @@ from stirred.spec import (
     NormalisedRenyi,
     Renyi,
     Specification,
+    shown,
 )
 
 _SHOWN = {"epsilon": "ε", "delta": "δ", "rho_squared": "ρ²", "mu_squared": "μ²"}
@@ -115,6 +116,11 @@ class Amount:
         pairs = zip(self.units, self.values, strict=True)
         return ", ".join(f"{_SHOWN[unit]} = {_text(value)}" for unit, value in pairs)
 
+    def rounded(self, *, up: bool) -> str:
+        """For people, with four places: up for what is spent, down for what is left; ``str`` is exact."""
+        pairs = zip(self.units, self.values, strict=True)
+        return ", ".join(f"{_SHOWN[unit]} {_rounded(value, up)}" for unit, value in pairs)
+
     def _pairwise(self, other: Amount, combine: Any) -> Amount:
         self._require_same(other)
         return Amount(self.units, tuple(map(combine, self.values, other.values)))
@@ -171,3 +177,9 @@ def _text(value: Exact) -> str:
     if value.is_infinite or (value.rational is not None and value.rational.denominator <= 10_000):
         return exact
     return f"{exact} (about {value.rounded(6)})"
+
+
+def _rounded(value: Exact, up: bool) -> str:
+    if value.is_infinite or (value.rational is not None and 10_000 % value.rational.denominator == 0):
+        return f"= {shown(value)}"
+    return f"of about {value.rounded(4, up=up, down=not up)}"

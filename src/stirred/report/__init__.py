@@ -12,19 +12,29 @@ if TYPE_CHECKING:
     from stirred.report.governance import Governance
     from stirred.report.markdown import audit_page
     from stirred.report.record import (
-        BudgetShare,
+        Account,
         Column,
         ExactStatistic,
+        Expected,
+        Facts,
         Figure,
         Grid,
+        Identity,
         InternalRecord,
-        LevelOfGeography,
+        Published,
         PublishedFile,
         PublishedTable,
         ReleaseRecord,
         Section,
     )
     from stirred.report.registry import About, lint, record_of
+    from stirred.report.sections import (
+        BudgetShare,
+        LevelOfGeography,
+        budget_section,
+        geography_section,
+        swap_section,
+    )
     from stirred.report.table import ReleaseRow, ReleaseTable
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 from pydantic import AwareDatetime, Field, model_validator
 
 from stirred.errors import Refusal, UnknownName
+from stirred.report.markdown import bullets, rows_of
 from stirred.spec import Block
 
 Status = Literal["open", "done", "not applicable"]
@@ -416,15 +417,13 @@ class Checklist(Block):
 
     def to_markdown(self) -> str:
         """The checklist as a Markdown table."""
-        lines = ["| Step | Status | Owner | Evidence or reason |", "| --- | --- | --- | --- |"]
+        rows = []
         for step in self.steps:
             status = step.status + ("" if step.required else " (optional)")
             said = step.reason if step.status == "not applicable" else "; ".join(step.evidence)
-            cells = (f"{step.step}. {step.definition.title}", status, step.owner, said)
-            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
-        for entry in self.returns:
-            lines += ["", f"Returned to step {entry.to} by {_cell(entry.by)}: {_cell(entry.reason)}"]
-        return "\n".join(lines) + "\n"
+            rows.append((f"{step.step}. {step.definition.title}", status, step.owner, said))
+        returns = (f"Returned to step {entry.to} by {entry.by}: {entry.reason}" for entry in self.returns)
+        return "\n".join([rows_of(("Step", "Status", "Owner", "Evidence or reason"), rows), bullets(returns)])
 
 
 def gate(checklist: Checklist, override: Override | None = None) -> Passage:
@@ -475,7 +474,3 @@ def starter_yaml(indent: int = 0) -> str:
 
 def _named(steps: Iterable[Step]) -> str:
     return ", ".join(step.name for step in steps)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

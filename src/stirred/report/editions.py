@@ -1,7 +1,8 @@
 """The report of a release: for those who decide, those who are counted, and those who check the mathematics.
 
-All three editions are written from the same facts. HTML is one file that loads nothing and runs no script;
-Markdown and JSON carry the same facts. Internal figures enter the HTML edition alone, if handed over.
+All three editions are written from the same facts: numbers and objects. HTML is one file that loads nothing
+and runs no script; it and Markdown write figures as people read them, JSON has them as numbers. Internal
+figures enter the HTML edition alone, if handed over.
 """
 
 from __future__ import annotations
@@ -12,38 +13,39 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from stirred.ledger import Amount
 from stirred.report.checklist import RELEASE, STEPS
 from stirred.report.governance import CAVEATS, LEGAL_NOTE, LEGAL_REGIMES, NORMS, PRECEDENTS, SAFES, Governance
 from stirred.report.meaning import Meaning
 from stirred.report.record import (
-    BudgetShare,
     Column,
+    Facts,
+    Grid,
     InternalRecord,
     PublishedFile,
     PublishedTable,
     ReleaseRecord,
+    Section,
 )
 from stirred.report.table import HEADINGS
 from stirred.show import (
     Bar,
+    Share,
     against_truth_figure,
     bar_panel,
-    budget_split_figure,
     error_by_level_figure,
-    geography_tree_figure,
+    heading,
+    number,
     odds_figure,
-    percent,
     release_page,
-    swap_rate_figure,
 )
-from stirred.spec import Exact, Specification, shown, swapping_loss
+from stirred.spec import Exact, Specification, Uncertainty
 
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 AREAS, CATEGORIES = 9, 10
-WITHIN_95 = 1.96
 
 BLOCKS = (
     ("domain", "Domain", "Who is eligible for protection?"),
@@ -56,49 +58,64 @@ BLOCKS = (
 
 def report_html(record: ReleaseRecord, internal: InternalRecord | None = None) -> str:
     """The report as one HTML file; with internal figures, the internal edition."""
-    facts = _facts(record)
-    figures = _figures(record, facts)
+    meaning = _meaning(record)
+    facts = _facts(record, meaning)
+    figures = {"odds": _odds(meaning)} | {
+        f"table-{i}": _multiples(table, i) for i, table in enumerate(facts["tables"], 1)
+    }
     if internal is None:
-        return release_page(facts, figures)
-    return release_page(facts, figures | _internal_figures(internal), _internal(internal))
+        return release_page(facts, figures, _limits(meaning))
+    return release_page(facts, figures | _internal_figures(internal), _limits(meaning), _internal(internal))
 
 
 def report_json(record: ReleaseRecord) -> str:
     """The facts of the report as JSON text."""
-    return json.dumps(_facts(record), indent=2, ensure_ascii=False) + "\n"
+    facts = _facts(record, _meaning(record))
+    return json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
 
 
 def report_markdown(record: ReleaseRecord) -> str:
     """The report as Markdown."""
     from stirred.report.markdown import markdown
 
-    return markdown(_facts(record))
+    meaning = _meaning(record)
+    return markdown(_facts(record, meaning), _limits(meaning))
 
 
-def _facts(record: ReleaseRecord) -> dict[str, Any]:
-    """Everything the report says, as plain data; numbers that are not exact are text, rounded once."""
-    meaning = Meaning.of(record.specification, _delta(record))
+def _plain(value: object) -> object:
+    """An object as JSON has it: a number that is not a float or whole as both, float and exact text."""
+    match value:
+        case Share():
+            return float(value)
+        case Fraction():
+            return {"value": float(value), "exact": str(value)}
+        case Exact():
+            return {"value": None if value.is_infinite else value.float_up(), "exact": str(value)}
+        case Amount():
+            return dict(zip(value.units, value.values, strict=True))
+        case Uncertainty() | Section():
+            return value.record()
+    raise TypeError(f"a report holds no {type(value).__name__}")
+
+
+def _facts(record: ReleaseRecord, meaning: Meaning) -> dict[str, Any]:
+    """Everything the report says, as numbers and objects."""
+    identity, facts, published, account = record.identity, record.facts, record.published, record.account
     return {
         "schema_version": SCHEMA_VERSION,
         "type": "release-report",
         "release": {
-            "name": record.name,
-            "title": record.title,
-            "description": record.description,
-            "agency": record.agency,
-            "dataset": record.dataset,
-            "stage": record.stage,
-            "made_on": record.made_on,
-            "mechanism": record.mechanism,
-            "settings": dict(record.settings),
+            **asdict(identity),
+            "mechanism": facts.mechanism,
+            "settings": dict(facts.settings),
             "publishable": record.publishable,
             "reason": record.reason,
-            "warnings": list(record.warnings),
+            "warnings": list(facts.warnings),
         },
         "summary": _summary(record, meaning),
-        "exposure": None if record.exposures is None else record.exposures.record(),
-        "files": [_file(file) for file in record.files],
-        "dictionary": _dictionary(record.files),
+        "exposure": None if facts.exposures is None else facts.exposures.record(),
+        "files": [_file(file) for file in published.files],
+        "dictionary": _dictionary(published.files),
         "guarantee": {
             "statement": str(record.specification),
             "card": [asdict(line) for line in record.specification.card().lines],
@@ -106,26 +123,26 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
             "assumptions": list(record.specification.assumptions),
         },
         "exact": {
-            "statistics": [
-                asdict(e) | {"figures": None if e.figures is None else f"{e.figures:,}"} for e in record.exact
-            ],
-            "figures_in_all": f"{sum(e.figures or 0 for e in record.exact):,}",
-            "constraints": list(record.constraints),
+            "statistics": [asdict(statistic) for statistic in facts.exact],
+            "figures_in_all": _fixed(facts),
+            "constraints": list(facts.constraints),
         },
         "meaning": meaning.record(),
-        "swap": _swap(record),
-        "budget": _budget(record.budget),
+        "sections": {section.key: section for section in facts.sections},
         "audit": _audit(record),
-        "geography": [
-            {"level": g.name, "areas": f"{g.nodes:,}", "only_children": f"{g.only_children:,}"}
-            for g in record.geography
-        ],
-        "uncertainty": [_uncertainty(table, record.files) for table in record.tables],
-        "tables": [_table(table) for table in record.tables],
+        "uncertainty": [_uncertainty(table) for table in published.tables],
+        "tables": [_table(table) for table in published.tables],
         "statements": _statements(record, meaning),
         "governance": _governance(record.governance),
         "precedents": [
-            {"name": p.name, "published": p.numbers(), "unit": p.unit, "note": p.note, "standing": p.label}
+            {
+                "name": p.name,
+                "published": p.numbers(),
+                **{name: getattr(p, name) for name in ("epsilon", "delta", "rho_squared")},
+                "unit": p.unit,
+                "note": p.note,
+                "standing": p.label,
+            }
             for p in PRECEDENTS
         ],
         "release_table": {
@@ -134,50 +151,79 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
             "steps": [{"step": name, **asdict(fields)} for name, fields in record.table.steps],
         },
         "checklist": _checklist(record),
-        "remaining": _brief(record.remaining),
         "provenance": {
-            "Made with": f"stirred {record.version}",
-            "Made on": record.made_on,
-            "Digest of the plan": record.plan_digest,
-            "Head of the ledger": record.ledger_head,
-            "Spent on the data set": record.spent,
-            "Remaining": record.remaining,
+            "made_with": f"stirred {identity.version}",
+            "made_on": identity.made_on,
+            "digest_of_the_plan": identity.plan_digest,
+            "head_of_the_ledger": None if account is None else account.ledger_head,
+            "spent_on_the_data_set": None if account is None else account.spent,
+            "remaining": None if account is None else account.remaining,
         },
     }
 
 
-def _delta(record: ReleaseRecord) -> Fraction | None:
-    """The delta that the release table converts at."""
+def _meaning(record: ReleaseRecord) -> Meaning:
+    """The budget in words, at the delta that the release table converts at."""
     found = record.table.parameters
-    return Fraction(found.delta.exact) if found is not None and found.delta.converted else None
+    converted = found is not None and found.delta.converted
+    return Meaning.of(record.specification, Fraction(found.delta.exact) if found and converted else None)
+
+
+def _odds(meaning: Meaning) -> list[tuple[str, str]]:
+    belief = meaning.record()["picture"]
+    if belief is None:
+        return []
+    before, after = Fraction(belief["before"]), Fraction(belief["after"])
+    return [("", odds_figure(before, after, words_after=belief["words"]))]
+
+
+def _limits(meaning: Meaning) -> Grid | None:
+    """By how much odds and beliefs can grow at most, in words."""
+    odds = meaning.record()["odds"]
+    if not odds:
+        return None
+    priors = [f"From {belief['before']} to at most" for belief in odds[0]["beliefs"]]
+    rows = [
+        (row["units"], row["epsilon"], row["factor"], *(belief["after"] for belief in row["beliefs"]))
+        for row in odds
+    ]
+    columns = ("Difference", "ε", "Odds grow at most by", *priors)
+    return Grid("Limits on beliefs", columns, tuple(rows))
+
+
+def _fixed(facts: Facts) -> int:
+    """How many figures are published exactly."""
+    return sum(statistic.figures or 0 for statistic in facts.exact)
 
 
 def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
-    count = len(record.files)
+    identity, facts, count = record.identity, record.facts, len(record.published.files)
     files = f"{count} {'file' if count == 1 else 'files'}"
-    who = record.agency or "The agency"
+    who = identity.agency or "The agency"
     verb = "released" if record.publishable else "made"
-    out = [f"{who} {verb} {files}. Data: {record.dataset}. Method of protection: {record.mechanism}."]
+    out = [f"{who} {verb} {files}. Data: {identity.dataset}. Method of protection: {facts.mechanism}."]
     if not record.publishable:
         out.append(f"Nothing of it may be published: {record.reason}.")
-    if record.exposures is not None:
-        out += record.exposures.sentences()
-    if record.exact:
-        figures = sum(e.figures or 0 for e in record.exact)
-        one = len(record.exact) == 1
-        kinds = "One kind of statistic" if one else f"{len(record.exact)} kinds of statistics"
-        told = f" ({figures:,} figures)" if figures else ""
-        be = "is" if one else "are"
-        out.append(f"{kinds}{told} {be} published exactly. The guarantee does not cover them.")
-    else:
-        out.append("No statistic is published exactly.")
+    if facts.exposures is not None:
+        out += facts.exposures.sentences()
+    out.append(_exact_sentence(facts))
     out.append(meaning.short)
-    if record.spent:
-        left = f"; {_brief(record.remaining)} remains" if record.remaining else ""
-        out.append(f"The ledger of the data set records {_brief(record.spent)} as spent{left}.")
+    if record.account is not None:
+        spent, left = record.account.spent.rounded(up=True), record.account.remaining.rounded(up=False)
+        out.append(f"The ledger of the data set records {spent} as spent; {left} remains.")
     out.append(record.passage.sentence())
     out.append("The release was not audited." if record.audit is None else record.audit["sentence"])
     return out
+
+
+def _exact_sentence(facts: Facts) -> str:
+    kinds, figures = len(facts.exact), _fixed(facts)
+    if not kinds:
+        return "No statistic is published exactly."
+    who = "One kind of statistic" if kinds == 1 else f"{kinds} kinds of statistics"
+    told = f" ({number(figures)} figures)" if figures else ""
+    be = "is" if kinds == 1 else "are"
+    return f"{who}{told} {be} published exactly. The guarantee does not cover them."
 
 
 def _audit(record: ReleaseRecord) -> dict[str, Any] | None:
@@ -193,20 +239,13 @@ def _audit(record: ReleaseRecord) -> dict[str, Any] | None:
     }
 
 
-def _brief(amount: str) -> str:
-    """An amount of the ledger without its exact form, which stands under provenance."""
-    letter, _, rest = amount.partition(" = ")
-    about = rest.rpartition(" (about ")[2]
-    return f"{letter} of about {about.removesuffix(')')}" if about != rest and rest else amount
-
-
 def _file(file: PublishedFile) -> dict[str, Any]:
     return {
         "path": file.path,
         "kind": file.kind,
         "title": file.title,
-        "rows": None if file.rows is None else f"{file.rows:,}",
-        "size": None if file.size is None else _bytes(file.size),
+        "rows": file.rows,
+        "size": file.size,
         "uncertainty": file.uncertainty,
     }
 
@@ -218,13 +257,6 @@ def _dictionary(files: Sequence[PublishedFile]) -> list[dict[str, Any]]:
         if file.columns:
             paths.setdefault(file.columns, []).append(file.path)
     return [{"files": of, "columns": [asdict(column) for column in columns]} for columns, of in paths.items()]
-
-
-def _bytes(size: int) -> str:
-    for unit, power in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= power:
-            return f"{size / power:.1f} {unit}"
-    return f"{size} bytes"
 
 
 def _blocks(specification: Specification) -> list[dict[str, str]]:
@@ -239,55 +271,24 @@ def _blocks(specification: Specification) -> list[dict[str, str]]:
             symbol, words = block.symbol, f"{block.meaning or block.name} (stage: {block.stage.value})"
         else:
             symbol, words = block.symbol, block.sentence()
-        out.append({"block": title, "symbol": symbol, "question": question, "words": _capital(words)})
+        out.append(
+            {"block": title, "symbol": symbol, "question": question, "words": words[:1].upper() + words[1:]}
+        )
     return out
 
 
-def _swap(record: ReleaseRecord) -> dict[str, str] | None:
-    """The chosen rate among all rates of Theorem 1, and the rate of least loss."""
-    if record.swap_rate is None:
-        return None
-    facts = {"rate": str(record.swap_rate)}
-    if record.largest_stratum is None:
-        return facts
-    facts["largest_stratum"] = f"{record.largest_stratum:,}"
-    if record.largest_stratum and 0 < record.swap_rate < 1:
-        least = Exact.log(record.largest_stratum + 1, 2)
-        facts["loss_by_theorem_1"] = shown(swapping_loss(record.largest_stratum, record.swap_rate))
-        facts["least_loss_of_any_rate"] = shown(least)
-    return facts
-
-
-def _budget(shares: Sequence[BudgetShare]) -> list[dict[str, Any]]:
-    total = sum((share.amount for share in shares), Fraction(0))
-    return [
-        {
-            "part": ", ".join(step.replace("_", " ") for step in share.path),
-            "amount": str(share.amount),
-            "shown": shown(Exact(share.amount)),
-            "share": percent(share.amount / total) if total else "0%",
-            "standard_deviation": _deviation(share.standard_deviation),
-            "noise_within": _deviation(share.standard_deviation, WITHIN_95),
-        }
-        for share in shares
-    ]
-
-
-def _deviation(value: float | None, factor: float = 1) -> str | None:
-    return None if value is None else f"{factor * value:,.3g}"
-
-
-def _uncertainty(table: PublishedTable, files: Sequence[PublishedFile]) -> dict[str, Any]:
-    """Size and usual width of the intervals of a table, or the sentence of its file where it has none."""
+def _uncertainty(table: PublishedTable) -> dict[str, Any]:
+    """The law of a table's errors, and the usual and the largest width of its intervals where it has them."""
     frame = table.frame
-    words = next((file.uncertainty for file in files if file.title == table.title and file.uncertainty), "")
-    out: dict[str, Any] = {"table": table.title, "figures": f"{frame.height:,}", "words": words}
     known = frame.drop_nulls(["low_95", "high_95"]) if {"low_95", "high_95"} <= set(frame.columns) else None
-    if known is None or known.is_empty():
-        return out | {"typical_half_width": None, "largest_half_width": None}
-    half = (known.get_column("high_95") - known.get_column("low_95")) / 2
-    middle, most = half.median(), half.max()
-    return out | {"typical_half_width": _number(middle), "largest_half_width": _number(most)}
+    half = None if known is None else (known.get_column("high_95") - known.get_column("low_95")) / 2
+    return {
+        "table": table.title,
+        "figures": frame.height,
+        "uncertainty": table.uncertainty,
+        "typical_half_width": None if half is None else half.median(),
+        "largest_half_width": None if half is None else half.max(),
+    }
 
 
 def _table(table: PublishedTable) -> dict[str, Any]:
@@ -295,17 +296,14 @@ def _table(table: PublishedTable) -> dict[str, Any]:
     frame, parts = table.frame, list(table.parts)
     kept = _largest(frame, [table.level], AREAS if parts else CATEGORIES)
     drawn = _largest(kept, parts, CATEGORIES) if parts else kept
-    rows = [_figure_of(row, table.level, parts) for row in drawn.iter_rows(named=True)]
     return {
         "title": table.title,
         "level": table.level.replace("_", " "),
-        "areas_in_all": f"{frame.select(table.level).n_unique():,}",
-        "areas_shown": f"{drawn.select(table.level).n_unique():,}",
-        "categories_in_all": f"{frame.select(parts).n_unique() if parts else 1:,}",
-        "categories_shown": f"{drawn.select(parts).n_unique() if parts else 1:,}",
-        "rows": [
-            {name: _number(v) if isinstance(v, int | float) else v for name, v in row.items()} for row in rows
-        ],
+        "areas_in_all": frame.select(table.level).n_unique(),
+        "areas_shown": drawn.select(table.level).n_unique(),
+        "categories_in_all": frame.select(parts).n_unique() if parts else 1,
+        "categories_shown": drawn.select(parts).n_unique() if parts else 1,
+        "rows": [_figure_of(row, table.level, parts) for row in drawn.iter_rows(named=True)],
     }
 
 
@@ -332,13 +330,6 @@ def _figure_of(row: Mapping[str, Any], level: str, parts: Sequence[str]) -> dict
     }
 
 
-def _number(value: Any) -> str | None:
-    """A figure: whole where it is whole, else with one place."""
-    if value is None:
-        return None
-    return f"{int(value):,}" if float(value) == int(value) else f"{float(value):,.1f}"
-
-
 def _statements(record: ReleaseRecord, meaning: Meaning) -> dict[str, list[str]]:
     """What may be said about the budget, and what may not (appendix A.2 of the thesis)."""
     may = [
@@ -360,10 +351,9 @@ def _statements(record: ReleaseRecord, meaning: Meaning) -> dict[str, list[str]]
         may.append(
             f"The policy by which the number follows: {meaning.policy}. A policy may always be stated."
         )
-    if record.exact:
+    if record.facts.exact:
         may_not.append("That the exact statistics, or what follows from them alone, are protected.")
-    if record.swap_rate is not None:
-        may_not.append("That the swap rate alone is the protection: it works through the size of the strata.")
+    may_not += [statement for section in record.facts.sections for statement in section.may_not]
     may_not += meaning.conversion_warnings
     if not record.publishable:
         may_not.insert(0, f"Anything in public: this release is not for publication ({record.reason}).")
@@ -423,7 +413,7 @@ def _checklist(record: ReleaseRecord) -> dict[str, Any]:
     return {
         "sentence": passage.sentence(),
         "steps": [
-            {"step": f"{step.number}. {step.title}", "state": states.get(step.number, "settled")}
+            {"step": step.number, "title": step.title, "state": states.get(step.number, "settled")}
             for step in STEPS
         ],
         "override": None
@@ -432,49 +422,16 @@ def _checklist(record: ReleaseRecord) -> dict[str, Any]:
     }
 
 
-def _figures(record: ReleaseRecord, facts: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    """The public figures, by the section that shows them."""
-    figures: dict[str, list[tuple[str, str]]] = {"odds": [], "swap": [], "budget": [], "geography": []}
-    belief = facts["meaning"]["picture"]
-    if belief is not None:
-        before, after = Fraction(belief["before"]), Fraction(belief["after"])
-        figures["odds"].append(("", odds_figure(before, after, words_after=belief["words"])))
-    rate, largest = record.swap_rate, record.largest_stratum
-    if rate is not None and largest is not None and largest >= 2 and 0 < rate < 1:
-        figures["swap"].append(("", swap_rate_figure((largest,), mark=rate)))
-    for number, (panel, shares) in enumerate(_panels(record.budget).items(), 1):
-        title = "The budget, by level and query" + (f": {panel}" if panel else "")
-        drawn = budget_split_figure(shares, name=f"budget-split-{number}", title=title)
-        figures["budget"].append((_capital(panel), drawn))
-    if record.geography:
-        levels = [(g.name, g.nodes, g.only_children) for g in record.geography]
-        figures["geography"].append(("", geography_tree_figure(levels)))
-    for number, table in enumerate(facts["tables"], 1):
-        figures[f"table-{number}"] = _multiples(table, number)
-    return figures
-
-
-def _panels(shares: Sequence[BudgetShare]) -> dict[str, list[tuple[str, str, Fraction]]]:
-    """Shares by all but the last two steps of their path: a figure for persons, one for housing units."""
-    panels: dict[str, list[tuple[str, str, Fraction]]] = {}
-    for share in shares:
-        *above, query = share.path or ("all",)
-        level = above.pop() if above else "all"
-        panel = ", ".join(step.replace("_", " ") for step in above)
-        panels.setdefault(panel, []).append((level, query, share.amount))
-    return {panel: rows for panel, rows in panels.items() if any(amount > 0 for *_, amount in rows)}
-
-
 def _multiples(table: Mapping[str, Any], number: int) -> list[tuple[str, str]]:
     """A panel an area, all to the same scale; a table without categories is one panel of areas."""
-    rows = [(row["area"], row["category"], _bar(row)) for row in table["rows"]]
+    rows = table["rows"]
     if not rows:
         return []
-    whole = {category for _, category, _ in rows} == {"total"}
+    whole = {row["category"] for row in rows} == {"total"}
     panels: dict[str, list[Bar]] = {}
-    for area, category, (count, low, high) in rows:
-        title, label = (table["title"], area) if whole else (area, category)
-        panels.setdefault(title, []).append(Bar(label, count, low, high))
+    for row in rows:
+        title, label = (table["title"], row["area"]) if whole else (row["area"], row["category"])
+        panels.setdefault(title, []).append(Bar(label, row["count"] or 0, row["low"], row["high"]))
     highest = max(max(bar.value, bar.high or 0) for bars in panels.values() for bar in bars)
     return [
         (title, bar_panel(title, bars, highest=highest, name=f"table-{number}-{i}"))
@@ -482,18 +439,16 @@ def _multiples(table: Mapping[str, Any], number: int) -> list[tuple[str, str]]:
     ]
 
 
-def _bar(row: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
-    count, low, high = (
-        None if row[name] is None else float(row[name].replace(",", "")) for name in ("count", "low", "high")
-    )
-    return count or 0.0, low, high
-
-
 def _internal(internal: InternalRecord) -> dict[str, Any]:
-    """Tables of errors, as text."""
+    """Tables of errors."""
     return {
         "accuracy": [
-            {"title": name.replace("_", " "), "columns": frame.columns, "rows": _cells(_all_areas(frame))}
+            Grid(
+                f"Errors as a table: {name.replace('_', ' ')}",
+                tuple(frame.columns),
+                tuple(_all_areas(frame).rows()),
+                folded=True,
+            )
             for name, frame in internal.accuracy.items()
         ],
         "against_truth": list(internal.against_truth),
@@ -505,31 +460,17 @@ def _all_areas(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(population="all") if "population" in frame.columns else frame
 
 
-def _cells(frame: pl.DataFrame) -> list[list[str]]:
-    return [[f"{v:,.3g}" if isinstance(v, float) else _cell(v) for v in row] for row in frame.iter_rows()]
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def _internal_figures(internal: InternalRecord) -> dict[str, list[tuple[str, str]]]:
     errors: list[tuple[str, str]] = []
-    for number, (name, frame) in enumerate(internal.accuracy.items(), 1):
+    for i, (name, frame) in enumerate(internal.accuracy.items(), 1):
         if {"level", "query", "mean_absolute"} <= set(frame.columns):
             rows = _all_areas(frame).select("level", "query", "mean_absolute").rows()
             title = f"Mean absolute error by level and query: {name.replace('_', ' ')}"
-            drawn = error_by_level_figure(rows, name=f"error-by-level-{number}", title=title)
-            errors.append((_capital(name.replace("_", " ")), drawn))
+            drawn = error_by_level_figure(rows, name=f"error-by-level-{i}", title=title)
+            errors.append((heading(name), drawn))
     truth = [
-        (title, against_truth_figure(title, true, made, name=f"against-truth-{number}"))
-        for number, (title, (true, made)) in enumerate(internal.against_truth.items(), 1)
+        (title, against_truth_figure(title, true, made, name=f"against-truth-{i}"))
+        for i, (title, (true, made)) in enumerate(internal.against_truth.items(), 1)
         if len(true)
     ]
     return {"errors": errors, "truth": truth}
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

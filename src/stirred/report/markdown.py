@@ -1,40 +1,48 @@
-"""The Markdown edition of a report, from the facts of the JSON edition."""
+"""The Markdown edition of a report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from stirred.show import heading, size, written
+
+if TYPE_CHECKING:
+    from stirred.report.record import Grid, Section
 
 _ESCAPES = str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "[": "\\[", "]": "\\]", "`": "\\`", "*": "\\*"}
 )
 
 
-def markdown(facts: Mapping[str, Any]) -> str:
-    """Write the report; text is escaped, so that a title cannot become markup."""
+def markdown(facts: Mapping[str, Any], limits: Grid | None) -> str:
+    """Write the report; text is escaped, so that a title cannot become markup.
+
+    ``limits`` says in words by how much beliefs can grow.
+    """
     parts = [
         _head(facts["release"]),
-        _section("In short", _bullets(facts["summary"])),
+        _section("In short", bullets(facts["summary"])),
         _section("What was released", *_files(facts["files"], facts["dictionary"])),
         _section("The guarantee", *_guarantee(facts["guarantee"])),
         _section("What is exact", *_exact(facts["exact"])),
-        _section("What the budget means", *_meaning(facts["meaning"], facts["swap"])),
-        _section("How the budget is split", *_split(facts["budget"], facts["geography"])),
+        _section("What the budget means", *_meaning(facts["meaning"], limits)),
+        *(_section(_text(section.title), *_of_kind(section)) for section in facts["sections"].values()),
         _section("How uncertain the figures are", *_uncertainty(facts["uncertainty"])),
         _section("The protected tables", *map(_table, facts["tables"])),
         _section("Audit", *_audit(facts["audit"])),
         _section(
             "What may be said about the budget",
             "### May be said",
-            _bullets(facts["statements"]["may"]),
+            bullets(facts["statements"]["may"]),
             "### May not be said",
-            _bullets(facts["statements"]["may_not"]),
+            bullets(facts["statements"]["may_not"]),
         ),
         _section("Five Safes, contextual integrity and law", *_governance(facts["governance"])),
         _section("Precedents (unreviewed)", _precedents(facts["precedents"])),
         _section("Release table", *_release_table(facts["release_table"])),
         _section("Checklist", *_checklist(facts["checklist"])),
-        _section("Provenance", _pairs({"Budget that remains": facts["remaining"]} | facts["provenance"])),
+        _section("Provenance", *_provenance(facts["provenance"])),
     ]
     return "\n".join(parts)
 
@@ -46,14 +54,14 @@ def _head(release: Mapping[str, Any]) -> str:
     if release["description"]:
         lines += [_text(release["description"]), ""]
     named = ("name", "agency", "dataset", "stage", "made_on", "mechanism")
-    pairs = {name.replace("_", " ").capitalize(): release[name] for name in named}
-    lines.append(_pairs(pairs | {name.capitalize(): value for name, value in release["settings"].items()}))
+    lines.append(_pairs({name: release[name] for name in named} | release["settings"]))
     return "\n".join([*lines, *(f"**Warning:** {_text(warning)}\n" for warning in release["warnings"])])
 
 
 def _files(files: Sequence[Mapping[str, Any]], dictionary: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     columns = ("path", "kind", "title", "rows", "size", "uncertainty")
-    yield _grid(("File", "Kind", "Content", "Rows", "Size", "Uncertainty"), files, columns)
+    sized = [{**file, "size": size(file["size"])} for file in files]
+    yield _grid(("File", "Kind", "Content", "Rows", "Size", "Uncertainty"), sized, columns)
     for entry in dictionary:
         yield f"Columns of {_text(', '.join(entry['files']))}:\n"
         yield _grid(("Column", "Type", "Meaning"), entry["columns"], ("name", "type", "meaning"))
@@ -61,14 +69,14 @@ def _files(files: Sequence[Mapping[str, Any]], dictionary: Sequence[Mapping[str,
 
 def _guarantee(guarantee: Mapping[str, Any]) -> Iterable[str]:
     yield f"**{_text(guarantee['statement'])}**\n"
-    yield _bullets(f"{line['question']} {line['answer']}" for line in guarantee["card"])
+    yield bullets(f"{line['question']} {line['answer']}" for line in guarantee["card"])
     yield _grid(
         ("Block", "Symbol", "Question", "In words"),
         guarantee["blocks"],
         ("block", "symbol", "question", "words"),
     )
     if guarantee["assumptions"]:
-        yield "Assumes:\n\n" + _bullets(guarantee["assumptions"])
+        yield "Assumes:\n\n" + bullets(guarantee["assumptions"])
 
 
 def audit_page(title: str, claim: str, audit: Mapping[str, Any]) -> str:
@@ -93,53 +101,45 @@ def _exact(exact: Mapping[str, Any]) -> Iterable[str]:
             exact["statistics"],
             ("sentence", "legal_basis", "figures"),
         )
-    yield f"Figures fixed in all: {exact['figures_in_all']}.\n"
+    yield f"Figures fixed in all: {written(exact['figures_in_all'])}.\n"
     if exact["constraints"]:
-        yield "The tables also keep:\n\n" + _bullets(exact["constraints"])
+        yield "The tables also keep:\n\n" + bullets(exact["constraints"])
 
 
-def _meaning(meaning: Mapping[str, Any], swap: Mapping[str, str] | None) -> Iterable[str]:
+def _meaning(meaning: Mapping[str, Any], limits: Grid | None) -> Iterable[str]:
     yield _text(meaning["sentence"]) + "\n"
-    if meaning["odds"]:
+    if limits is not None:
         yield _text(meaning["setting"]) + "\n"
-        priors = [belief["before"] for belief in meaning["odds"][0]["beliefs"]]
-        heads = ("Difference", "ε", "Odds grow at most by", *(f"From {p} to at most" for p in priors))
-        rows = [
-            (row["units"], row["epsilon"], row["factor"], *(b["after"] for b in row["beliefs"]))
-            for row in meaning["odds"]
-        ]
-        yield _rows(heads, rows)
-    if swap is not None:
-        yield _pairs({name.replace("_", " ").capitalize(): value for name, value in swap.items()})
-    yield "What it does not mean:\n\n" + _bullets(meaning["does_not_mean"])
+        yield rows_of(limits.columns, limits.rows)
+    yield "What it does not mean:\n\n" + bullets(meaning["does_not_mean"])
 
 
-def _split(budget: Sequence[Mapping[str, Any]], geography: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    if not budget:
-        yield "The budget is one number and is not split.\n"
-    else:
-        heads = ("Part", "Share", "Amount", "Exactly", "Standard deviation", "95% of the noise within ±")
-        names = ("part", "share", "shown", "amount", "standard_deviation", "noise_within")
-        yield _grid(heads, budget, names)
-    if geography:
-        yield _grid(("Level", "Areas", "Only children"), geography, ("level", "areas", "only_children"))
+def _of_kind(section: Section) -> Iterable[str]:
+    """What one kind of mechanism says of itself; figures are left to the page."""
+    if section.lead:
+        yield _text(section.lead) + "\n"
+    if section.facts:
+        yield _pairs(section.facts)
+    for grid in section.grids:
+        yield f"{_text(grid.title)}:\n\n{rows_of(grid.columns, grid.rows)}"
 
 
 def _uncertainty(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
     yield _grid(
         ("Table", "Figures", "Usual half-width of 95% intervals", "Largest", "In words"),
         rows,
-        ("table", "figures", "typical_half_width", "largest_half_width", "words"),
+        ("table", "figures", "typical_half_width", "largest_half_width", "uncertainty"),
     )
 
 
 def _table(table: Mapping[str, Any]) -> str:
     shown = (
-        f"{table['areas_shown']} of {table['areas_in_all']} areas ({_text(table['level'])}), "
-        f"{table['categories_shown']} of {table['categories_in_all']} categories: the largest.\n"
+        f"{written(table['areas_shown'])} of {written(table['areas_in_all'])} areas "
+        f"({_text(table['level'])}), {written(table['categories_shown'])} of "
+        f"{written(table['categories_in_all'])} categories: the largest.\n"
     )
     names = ("area", "category", "count", "low", "high")
-    grid = _grid(("Area", "Category", "Count", "95% from", "to"), table["rows"], names)
+    grid = _grid(("Area", "Category", "Count", "95% from", "95% to"), table["rows"], names)
     return f"### {_text(table['title'])}\n\n{shown}\n{grid}"
 
 
@@ -156,13 +156,13 @@ def _governance(governance: Mapping[str, Any]) -> Iterable[str]:
         ("parameter", "meaning", "here", "safes"),
     )
     if governance["disruptions"]:
-        yield "Departs from what people expect:\n\n" + _bullets(governance["disruptions"])
+        yield "Departs from what people expect:\n\n" + bullets(governance["disruptions"])
     yield f"Legal regime of this release: {_text(governance['regime'])}. {_text(governance['legal_basis'])}\n"
     heads = ("Code", "Jurisdiction", "Instruments", "Test", "Means", "Must infer", "Exceptions")
     names = ("code", "jurisdiction", "instruments", "test", "means", "must_infer", "exceptions")
     yield _grid(heads, governance["law"], names)
     yield _text(governance["law_note"]) + "\n"
-    yield "Limits:\n\n" + _bullets(governance["caveats"])
+    yield "Limits:\n\n" + bullets(governance["caveats"])
     if governance["unanswered"]:
         yield "Not answered: " + _text(", ".join(governance["unanswered"])) + ".\n"
 
@@ -180,9 +180,16 @@ def _release_table(table: Mapping[str, Any]) -> Iterable[str]:
 
 def _checklist(checklist: Mapping[str, Any]) -> Iterable[str]:
     yield _text(checklist["sentence"]) + "\n"
-    yield _grid(("Step", "State"), checklist["steps"], ("step", "state"))
+    steps = [(f"{step['step']}. {step['title']}", step["state"]) for step in checklist["steps"]]
+    yield rows_of(("Step", "State"), steps)
     if checklist["override"]:
         yield _pairs({f"Override: {name}": value for name, value in checklist["override"].items()})
+
+
+def _provenance(provenance: Mapping[str, Any]) -> Iterable[str]:
+    left = provenance["remaining"]
+    short = {} if left is None else {"Budget that remains": left.rounded(up=False)}
+    yield _pairs(short | {name: value for name, value in provenance.items() if value})
 
 
 def _section(title: str, *blocks: str) -> str:
@@ -190,23 +197,25 @@ def _section(title: str, *blocks: str) -> str:
 
 
 def _grid(heads: Sequence[str], rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> str:
-    return _rows(heads, [[row[name] for name in names] for row in rows])
+    return rows_of(heads, [[row[name] for name in names] for row in rows])
 
 
 def _pairs(pairs: Mapping[str, Any]) -> str:
-    return _rows(("Name", "Value"), list(pairs.items()))
+    return rows_of(("Name", "Value"), [(heading(name), value) for name, value in pairs.items()])
 
 
-def _rows(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [_row(heads), _row(["---"] * len(heads)), *map(_row, rows)]
+def rows_of(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table under its headings."""
+    lines = [_row(map(heading, heads)), _row(["---"] * len(heads)), *map(_row, rows)]
     return "\n".join(lines) + "\n"
 
 
-def _row(cells: Sequence[Any]) -> str:
-    return "| " + " | ".join("" if cell is None else _text(str(cell)) for cell in cells) + " |"
+def _row(cells: Iterable[Any]) -> str:
+    return "| " + " | ".join(_text(str(written(cell))) for cell in cells) + " |"
 
 
-def _bullets(lines: Iterable[str]) -> str:
+def bullets(lines: Iterable[str]) -> str:
+    """A list."""
     return "".join(f"- {_text(line)}\n" for line in lines)
 
 

@@ -1,17 +1,20 @@
-"""What a report is made from: plain facts about one release, public ones and internal ones apart."""
+"""What a report is made from: facts about one release, public ones and internal ones apart.
+
+Records hold numbers and objects; the editions of the report write them, last of all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from stirred.data import Exposures
+from stirred.ledger import Amount
 from stirred.report.checklist import Passage
 from stirred.report.governance import Governance
 from stirred.report.table import ReleaseTable
-from stirred.spec import Specification
+from stirred.spec import Specification, Uncertainty
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +33,7 @@ class Column:
 class PublishedFile:
     """One file in ``public/``: where it is, what it is, and how uncertain its figures are.
 
-    ``path`` is relative to ``public/``; ``uncertainty`` is a sentence: the law and scale of the noise, say.
+    ``path`` is relative to ``public/``; ``size`` is in bytes.
     """
 
     path: str
@@ -38,7 +41,7 @@ class PublishedFile:
     title: str
     rows: int | None = None
     columns: tuple[Column, ...] = ()
-    uncertainty: str = ""
+    uncertainty: Uncertainty | None = None
     size: int | None = None
 
 
@@ -54,6 +57,7 @@ class PublishedTable:
     level: str
     parts: tuple[str, ...]
     frame: pl.DataFrame
+    uncertainty: Uncertainty | None = None
 
 
 @dataclass(frozen=True)
@@ -66,21 +70,11 @@ class ExactStatistic:
 
 
 @dataclass(frozen=True)
-class BudgetShare:
-    """A part of the budget, for the picture of its split: path from coarse to fine, and the amount."""
+class Expected:
+    """What theory says of the error of one product, before anything is drawn."""
 
-    path: tuple[str, ...]
-    amount: Fraction
-    standard_deviation: float | None = None
-
-
-@dataclass(frozen=True)
-class LevelOfGeography:
-    """One level of the spine, for the picture of the geography."""
-
-    name: str
-    nodes: int
-    only_children: int = 0
+    product: str
+    uncertainty: Uncertainty
 
 
 @dataclass(frozen=True)
@@ -95,12 +89,26 @@ class Figure:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table to show: numbers and texts, formatted when shown; ``folded`` hides it until asked for."""
+    """A table to show: numbers and texts, formatted when shown; ``folded`` hides it until asked for.
+
+    ``columns`` are the keys of a row in the JSON edition, and as words its headings.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     folded: bool = False
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """The places of the columns that hold no text."""
+        columns = enumerate(zip(*self.rows, strict=True))
+        return tuple(i for i, cells in columns if not any(isinstance(cell, str) for cell in cells))
+
+    def record(self) -> dict[str, Any]:
+        """Title and rows, a mapping each."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"title": self.title, "rows": rows}
 
 
 @dataclass(frozen=True)
@@ -119,10 +127,14 @@ class Section:
     figures: tuple[Figure, ...] = ()
     may_not: tuple[str, ...] = ()
 
+    def record(self) -> dict[str, Any]:
+        """Title, facts and grids: what the JSON edition has."""
+        return {"title": self.title, "facts": dict(self.facts), "grids": [g.record() for g in self.grids]}
+
 
 @dataclass(frozen=True)
-class ReleaseRecord:
-    """Everything public that a report says about a release."""
+class Identity:
+    """Which release this is, of which data, made when, by which version, from which plan."""
 
     name: str
     title: str
@@ -132,31 +144,60 @@ class ReleaseRecord:
     stage: str
     made_on: str
     version: str
+    plan_digest: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What can be said of a release before it is made: a mechanism on a plan."""
+
     mechanism: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    exact: tuple[ExactStatistic, ...] = ()
+    constraints: tuple[str, ...] = ()
+    expected: tuple[Expected, ...] = ()
+    sections: tuple[Section, ...] = ()
+    warnings: tuple[str, ...] = ()
+    exposures: Exposures | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written to the public folder."""
+
+    files: tuple[PublishedFile, ...] = ()
+    tables: tuple[PublishedTable, ...] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where the data set stands in its ledger after the release."""
+
+    spent: Amount
+    remaining: Amount
+    ledger_head: str
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """Everything public that a report says about a release.
+
+    Without an ``account`` no ledger was asked; ``audit`` is the public record of the audits, ``registry`` the
+    record for a registry as text; ``reason`` says why a release is not ``publishable``.
+    """
+
+    identity: Identity
     specification: Specification
-    exact: tuple[ExactStatistic, ...]
-    constraints: tuple[str, ...]
-    files: tuple[PublishedFile, ...]
-    tables: tuple[PublishedTable, ...]
+    facts: Facts
+    published: Published
     table: ReleaseTable
     governance: Governance
     passage: Passage
-    budget: tuple[BudgetShare, ...] = ()
-    geography: tuple[LevelOfGeography, ...] = ()
-    swap_rate: Fraction | None = None
-    largest_stratum: int | None = None
-    spent: str = ""
-    remaining: str = ""
-    ledger_head: str = ""
-    plan_digest: str = ""
-    publishable: bool = True
-    reason: str = ""
-    warnings: tuple[str, ...] = ()
-    exposures: Exposures | None = None
+    account: Account | None = None
     audit: Mapping[str, Any] | None = None
     registry: str | None = None
-    sections: tuple[Section, ...] = ()
+    publishable: bool = True
+    reason: str = ""
 
 
 @dataclass(frozen=True)

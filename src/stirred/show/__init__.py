@@ -12,8 +12,9 @@ from stirred.doors import door
 
 if TYPE_CHECKING:
     from stirred.show.against_truth import against_truth_figure
-    from stirred.show.budget_split import budget_split_figure, percent
+    from stirred.show.budget_split import budget_split_figure
     from stirred.show.error_by_level import error_by_level_figure
+    from stirred.show.format import Share, heading, number, percent, size, written
     from stirred.show.geography_tree import geography_tree_figure
     from stirred.show.odds import odds_figure
     from stirred.show.page import specification_page, swap_page

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from stirred.errors import InputError
 from stirred.show.drawing import BAR, INK, LINE, MARK, SOFT, TINT, figure, path, rectangle, text
+from stirred.show.format import number
 
 SIDE, LEFT, TOP, BOTTOM = 300, 56, 12, 46
 CELLS = 75
@@ -51,8 +52,8 @@ def against_truth_figure(
                 0.8,
             )
         )
-        parts.append(text(LEFT + place, floor + 16, f"{tick:,}", anchor="middle", size=11, colour=SOFT))
-        parts.append(text(LEFT - 6, floor - place + 4, f"{tick:,}", anchor="end", size=11, colour=SOFT))
+        parts.append(text(LEFT + place, floor + 16, number(tick), anchor="middle", size=11, colour=SOFT))
+        parts.append(text(LEFT - 6, floor - place + 4, number(tick), anchor="end", size=11, colour=SOFT))
     parts.append(path(f"M{LEFT} {floor}L{LEFT + SIDE} {TOP}", MARK, 1.2, "5 3"))
     for (i, j), times in sorted(dots.items()):
         x, y = LEFT + SIDE * i / CELLS, floor - SIDE * j / CELLS
@@ -73,7 +74,8 @@ def against_truth_figure(
         LEFT + SIDE + 20,
         floor + BOTTOM,
         title,
-        f"{len(pairs):,} counts, of which {same:,} did not change; the mean absolute change is {off:.2f}.",
+        f"{number(len(pairs))} counts, of which {number(same)} did not change; the mean absolute change is "
+        f"{off:.2f}.",
         parts,
     )
 

@@ -21,6 +21,7 @@ from stirred.show.drawing import (
     text,
     words,
 )
+from stirred.show.format import percent
 
 ROW, HEAD, MARGIN = 34, 74, 8
 BARS = 120
@@ -99,19 +100,3 @@ def budget_split_figure(
         + ".",
         parts,
     )
-
-
-def percent(share: Fraction) -> str:
-    """A share in per cent, with a digit more where it is small.
-
-    Examples
-    --------
-    >>> percent(Fraction(1, 3)), percent(Fraction(1, 200)), percent(Fraction(1, 10**6)), percent(Fraction(1))
-    ('33%', '0.5%', '<0.1%', '100%')
-    """
-    value = 100 * share
-    if value == 0:
-        return "0%"
-    if value < Fraction(1, 20):
-        return "<0.1%"
-    return f"{float(value):.1f}%" if value < Fraction(19, 2) else f"{round(value)}%"

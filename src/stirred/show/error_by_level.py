@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from stirred.errors import InputError
 from stirred.show.drawing import INK, LINE, MARK, figure, length, listed, path, rectangle, text, words
-from stirred.show.small_multiples import number
+from stirred.show.format import number
 
 ROW, HEAD = 30, 44
 

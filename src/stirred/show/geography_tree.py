@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from stirred.show.drawing import BAR, LINE, MARK, SOFT, figure, length, listed, path, text, words
-from stirred.show.small_multiples import number
+from stirred.show.format import number
 
 ROW, TREE, MOST = 66, 300, 40
 MARGIN = 22
@@ -47,7 +47,7 @@ def geography_tree_figure(levels: Sequence[tuple[str, int, int]], *, name: str =
         first = y + 4 - 8 * (len(note) - 1)
         for k, line in enumerate(note):
             parts.append(text(right, first + 16 * k, line, size=12, colour=SOFT))
-    told = listed(f"{words(level)}: {nodes:,}" for level, nodes, _ in levels)
+    told = listed(f"{words(level)}: {number(nodes)}" for level, nodes, _ in levels)
     return figure(
         name,
         width,
@@ -73,10 +73,12 @@ def _places(nodes: int, left: float) -> list[float]:
 
 def _note(levels: Sequence[tuple[str, int, int]], row: int) -> list[str]:
     _, nodes, only = levels[row]
-    note = [f"{nodes:,} {'area' if nodes == 1 else 'areas'}" + (f", {MOST} drawn" if nodes > MOST else "")]
+    note = [
+        f"{number(nodes)} {'area' if nodes == 1 else 'areas'}" + (f", {MOST} drawn" if nodes > MOST else "")
+    ]
     if row:
         above, parents, _ = levels[row - 1]
         note.append(f"{number(round(nodes / max(parents, 1), 1))} for each {words(above)}")
     if only:
-        note.append(f"{only:,} only {'child' if only == 1 else 'children'}")
+        note.append(f"{number(only)} only {'child' if only == 1 else 'children'}")
     return note

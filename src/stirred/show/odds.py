@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from stirred.errors import InputError
 from stirred.show.drawing import BAR, LINE, SOFT, figure, length, path, text
+from stirred.spec import as_fraction
 
 STEP, SIDE = 17, 10
 LEFT, GAP, TOP = 8, 66, 52
 
 
-def odds_figure(before: Fraction, after: Fraction, *, words_after: str, name: str = "odds") -> str:
+def odds_figure(
+    before: float | Fraction, after: float | Fraction, *, words_after: str, name: str = "odds"
+) -> str:
     """An SVG of two squares of a hundred dots; dots that are filled are the cases thought true.
 
     Parameters
@@ -28,7 +32,7 @@ def odds_figure(before: Fraction, after: Fraction, *, words_after: str, name: st
             expected="two shares from 0 to 1, the second at least the first",
             hint="The figure shows by how much a belief can grow at most.",
         )
-    first, second = (min(100, -int(-100 * share // 1)) for share in (before, after))
+    first, second = (min(100, math.ceil(100 * as_fraction(share))) for share in (before, after))
     words_before = f"{first} of 100"
     other = LEFT + STEP * SIDE + GAP
     parts = [

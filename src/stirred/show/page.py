@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any
 
 from stirred import __version__
+from stirred.show.format import cited, heading, size, written
 from stirred.show.swap_rate import swap_rate_figure
 from stirred.spec import Specification, compare
 
@@ -39,7 +40,6 @@ def specification_page(
         figure=swap_rate_figure(),
         tables=tables,
         footnotes=footnotes,
-        cell=_cell,
         version=__version__,
         entries=entries,
         together=together,
@@ -84,6 +84,7 @@ def _compiled(template: str) -> Any:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters |= {f.__name__: f for f in (cited, heading, size, written)}
     return environment.from_string(text.read_text(encoding="utf-8"))
 
 
@@ -106,16 +107,3 @@ def _text(block: Any) -> str:
         return text[:1].upper() + text[1:]
     meaning = getattr(block, "meaning", "")
     return f"{meaning} ({block.stage})" if meaning else str(block)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.2f}" if value == round(value, 2) else f"{value:g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list):
-        joiner = " to " if all(isinstance(v, float) for v in value) else "; "
-        return joiner.join(_cell(v) for v in value)
-    return str(value)

@@ -17,6 +17,7 @@ _SYMBOL = re.compile(r"(?P<base>[A-Za-z𝒟])_(?P<below>[A-Za-z]+(?:_[A-Za-z]+)*
 def release_page(
     facts: Mapping[str, Any],
     figures: Mapping[str, Sequence[tuple[str, str]]],
+    limits: Any = None,
     internal: Mapping[str, Any] | None = None,
 ) -> str:
     """The page as HTML text; it loads nothing from anywhere and runs no script.
@@ -24,13 +25,15 @@ def release_page(
     Parameters
     ----------
     facts
-        Plain data, as in the JSON edition of a report; every text is escaped.
+        Numbers and objects, as in the JSON edition of a report; every text is escaped.
     figures
         Titles and SVG texts under the name of the section that shows them.
+    limits
+        A table, with columns and rows, of the beliefs that the budget permits; none where it has no odds.
     internal
         Tables measured against the truth; with them the page is the internal edition.
     """
-    values = {"facts": facts, "figures": figures, "internal": internal, "symbols": symbols}
+    values = {"facts": facts, "figures": figures, "limits": limits, "internal": internal, "symbols": symbols}
     return _rendered("release.html", **values).lstrip()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stirred.errors import InputError
 from stirred.show.drawing import BAR, INK, LINE, SOFT, figure, length, listed, path, rectangle, text
+from stirred.show.format import number
 
 WIDTH, TOP = 290, 30
 SHORT, LONG = 21, 36
@@ -72,13 +73,6 @@ def bar_panel(title: str, bars: Sequence[Bar], *, highest: float | None = None, 
         parts.append(path(f"M{left:.1f} {TOP - 6:.1f}V{floor + 1:.1f}", LINE))
     told = listed(_said(bar, value) for bar, value in zip(bars, shown, strict=True))
     return figure(name, WIDTH, floor + 6, title, f"Bars: {told}.", parts)
-
-
-def number(value: float) -> str:
-    """A figure for people: whole where it is whole, else with two or three digits."""
-    if value == int(value):
-        return f"{int(value):,}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _said(bar: Bar, value: str) -> str:
