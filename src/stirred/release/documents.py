@@ -33,6 +33,8 @@ from stirred.report import (
 from stirred.report import record_of as registry_record
 from stirred.spec import Specification
 
+ERRORS = "errors.json"
+
 
 def record_of(
     plan: Plan,
@@ -154,6 +156,7 @@ def write_internal(
         (folder / "audit-internal.json").write_text(audit.to_json(), encoding="utf-8")
     for name, frame in internal.accuracy.items():
         write_csv(frame, inside(folder, f"accuracy-{slug(name)}.csv"))
+    (folder / ERRORS).write_text(_json(dict(internal.errors)), encoding="utf-8")
     (folder / "report-internal.html").write_text(report_html(record, internal), encoding="utf-8")
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from stirred.documents import parse_json, read_text
 from stirred.errors import InputError, StirredError
+from stirred.release.documents import ERRORS
+from stirred.release.folder import INTERNAL
 from stirred.release.manifest import NAME, Manifest
 from stirred.release.plan import GroupPlan
 from stirred.release.rehearsal import dry_run
@@ -23,7 +25,6 @@ from stirred.spec import (
     catalogue,
     declared_invariants,
     jointly,
-    plural,
 )
 from stirred.spec import compare as compare_specifications
 
@@ -170,24 +171,9 @@ def _published(place: Path) -> tuple[Expected, ...]:
 
 
 def _measured(folder: Path) -> tuple[dict[str, Any], ...]:
-    import polars as pl
-
-    rows: list[dict[str, Any]] = []
-    for path in sorted((folder / "internal").glob("accuracy-*.csv")):
-        frame = pl.read_csv(path, infer_schema_length=None)
-        if "population" in frame.columns:
-            frame = frame.filter(pl.col("population") == "all")
-            unit = plural(path.stem.removeprefix("accuracy-"))
-            rows += [
-                {
-                    "table": f"{unit}: {r['query']} by {r['level']}".capitalize(),
-                    "mean_absolute": r["mean_absolute"],
-                }
-                for r in frame.to_dicts()
-            ]
-        else:
-            rows += [{"table": r["table"], "mean_absolute": r["mean_absolute"]} for r in frame.to_dicts()]
-    return tuple(rows)
+    path = folder / INTERNAL / ERRORS
+    errors = parse_json(read_text(path, "errors"), "errors") if path.is_file() else {}
+    return tuple({"table": table, "mean_absolute": float(error)} for table, error in errors.items())
 
 
 def _invariants(specification: Specification) -> list[str]:

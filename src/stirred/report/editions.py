@@ -281,7 +281,8 @@ def _uncertainty(table: PublishedTable) -> dict[str, Any]:
     """The law of a table's errors, and the usual and the largest width of its intervals where it has them."""
     frame = table.frame
     known = frame.drop_nulls(["low_95", "high_95"]) if {"low_95", "high_95"} <= set(frame.columns) else None
-    half = None if known is None else (known.get_column("high_95") - known.get_column("low_95")) / 2
+    ends = None if known is None else known.get_column("high_95") - known.get_column("low_95")
+    half = None if ends is None else (ends / 2).round(4)
     return {
         "table": table.title,
         "figures": frame.height,

@@ -205,8 +205,10 @@ class InternalRecord:
     """What is measured against the truth: never leaves the building.
 
     ``accuracy`` has one row a level, query and population bin (columns as in ``stirred.topdown.accuracy``);
-    ``against_truth`` pairs a title with true and protected counts of the same cells.
+    ``against_truth`` pairs a title with true and protected counts of the same cells; ``errors`` has the mean
+    absolute error of every table that is compared between releases.
     """
 
     accuracy: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     against_truth: Mapping[str, tuple[Sequence[float], Sequence[float]]] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)

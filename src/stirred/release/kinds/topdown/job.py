@@ -220,7 +220,13 @@ class TopDownJob(Job):
             sides = (self.prepared.counts[table.unit], made[table.unit].levels)
             true, protected = (side[level].grouped(query.groups, query.size).reshape(-1) for side in sides)
             against[table.title] = (true.tolist(), protected.tolist())
-        return InternalRecord({unit: e.to_polars() for unit, e in errors.items()}, against)
+        frames = {unit: found.to_polars() for unit, found in errors.items()}
+        means = {
+            f"{plural(unit)}: {row['query']} by {row['level']}".capitalize(): float(row["mean_absolute"])
+            for unit, frame in frames.items()
+            for row in frame.filter(population="all").to_dicts()
+        }
+        return InternalRecord(frames, against, means)
 
     def recheck(self, folder: Path) -> None:
         """Hold the published records against the invariants and bounds of the data."""
