@@ -21,9 +21,15 @@ import polars as pl
 import pytest
 
 from stirred.ledger import Amount
+from stirred.release.kinds.swap.report import swap_section
+from stirred.release.kinds.topdown.report import (
+    BudgetShare,
+    LevelOfGeography,
+    budget_section,
+    geography_section,
+)
 from stirred.report import (
     Account,
-    BudgetShare,
     Column,
     ExactStatistic,
     Facts,
@@ -31,7 +37,6 @@ from stirred.report import (
     Grid,
     Identity,
     InternalRecord,
-    LevelOfGeography,
     Override,
     Passage,
     Published,
@@ -41,12 +46,9 @@ from stirred.report import (
     ReleaseRow,
     ReleaseTable,
     Section,
-    budget_section,
-    geography_section,
     report_html,
     report_json,
     report_markdown,
-    swap_section,
 )
 from stirred.report.meaning import Meaning, belief_text
 from stirred.show import number, percent, size

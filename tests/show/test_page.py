@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from stirred.casebook import census_tables
-from stirred.show import specification_page, swap_page, swap_rate_figure
+from stirred.show import specification_page, swap_rate_figure
 from stirred.spec import catalogue
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -79,19 +78,3 @@ def test_page_renders_in_a_browser_without_console_errors(page: str, tmp_path: P
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert picture.stat().st_size > 50_000
     assert ":CONSOLE" not in done.stderr
-
-
-def test_the_page_of_swapped_records_shows_the_card_and_the_rate() -> None:
-    specification = catalogue.specification("psa-2020-county")
-    made = swap_page(
-        specification,
-        ["All is said."],
-        largest_stratum=10,
-        rate=Fraction(1, 20),
-        publishable=False,
-        reason="a test",
-    )
-    assert "Not for publication" in made
-    assert "All is said." in made
-    assert made.count("<circle") == 1
-    assert re.findall(r"""(?:src|href)=["']([^"'#][^"']*)""", made) == []

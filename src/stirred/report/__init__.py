@@ -28,13 +28,6 @@ if TYPE_CHECKING:
         Section,
     )
     from stirred.report.registry import About, lint, record_of
-    from stirred.report.sections import (
-        BudgetShare,
-        LevelOfGeography,
-        budget_section,
-        geography_section,
-        swap_section,
-    )
     from stirred.report.table import ReleaseRow, ReleaseTable
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stirred.show.format import Share, heading, number, percent, size, written
     from stirred.show.geography_tree import geography_tree_figure
     from stirred.show.odds import odds_figure
-    from stirred.show.page import specification_page, swap_page
+    from stirred.show.page import specification_page
     from stirred.show.report_page import release_page
     from stirred.show.small_multiples import Bar, bar_panel
     from stirred.show.swap_rate import swap_rate_figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -43,30 +42,6 @@ def specification_page(
         version=__version__,
         entries=entries,
         together=together,
-    )
-
-
-def swap_page(
-    specification: Specification,
-    sentences: Sequence[str],
-    *,
-    largest_stratum: int,
-    rate: Fraction | None,
-    publishable: bool,
-    reason: str = "",
-    exposure: str = "",
-) -> str:
-    """A page about swapped records: what is determined, the card, what is exact, the rate among all rates."""
-    shown = rate is not None and largest_stratum >= 2 and 0 < rate < 1
-    return _rendered(
-        "swap.html",
-        card=specification.card(),
-        sentences=list(sentences),
-        figure=swap_rate_figure((largest_stratum,), mark=rate) if shown else "",
-        publishable=publishable,
-        reason=reason,
-        exposure=exposure,
-        version=__version__,
     )
 
 

@@ -14,9 +14,10 @@ from stirred.errors import InputError
 from stirred.places import slug, slugs
 from stirred.release.job import Job, Members, with_bases
 from stirred.release.kinds.swap import audits
+from stirred.release.kinds.swap.report import swap_section
 from stirred.release.kinds.swap.section import SwapSection, parts_of, table_file
 from stirred.release.product import Product, meanings_of
-from stirred.report import Expected, Facts, InternalRecord, swap_section
+from stirred.report import Expected, Facts, InternalRecord
 from stirred.spec import Budget, Release, as_fraction, declared_invariants, plural, swapping_loss
 from stirred.swap import (
     PermutationSwap,

@@ -15,17 +15,19 @@ from stirred.data import Exposures, Histogram, count_cells, levels_of, read_tabl
 from stirred.places import inside, slug
 from stirred.release.job import Job, Members, Progress, with_bases
 from stirred.release.kinds.topdown import audits
+from stirred.release.kinds.topdown.report import (
+    BudgetShare,
+    LevelOfGeography,
+    budget_section,
+    geography_section,
+)
 from stirred.release.kinds.topdown.section import TopDownSection
 from stirred.release.product import Product, meanings_of
 from stirred.report import (
-    BudgetShare,
     Expected,
     Facts,
     InternalRecord,
-    LevelOfGeography,
     PublishedFile,
-    budget_section,
-    geography_section,
 )
 from stirred.spec import Release, Specification, Uncertainty, plural
 from stirred.topdown import (
