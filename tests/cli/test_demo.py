@@ -101,8 +101,8 @@ def test_a_demonstration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demonstration, "audit_plan", lambda _: None)
-    monkeypatch.setattr(demonstration, "run_release", broken)
+    monkeypatch.setattr(demonstration, "audit", lambda _: None)
+    monkeypatch.setattr(demonstration, "run", broken)
     with pytest.raises(KeyboardInterrupt):
         demonstration.demonstrate(tmp_path / "made")
     assert list(tmp_path.iterdir()) == []
@@ -122,11 +122,10 @@ def test_the_text_names_reports_guarantees_and_the_comparison(
     shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The printed summary, without a second run."""
-    from stirred.release import Made
-    from stirred.release import compare as compare_releases
+    from stirred.release import Made, compare
     from stirred.release.manifest import Manifest
 
-    compared = compare_releases(shown.folder / "swap", shown.folder / "topdown")
+    compared = compare(shown.folder / "swap", shown.folder / "topdown")
     made = {
         name: Made(shown.folder / name, side.specification, True, False, Manifest.read(shown.folder / name))
         for name, side in zip(demonstration.PLANS, (compared.first, compared.second), strict=True)

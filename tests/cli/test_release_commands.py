@@ -105,8 +105,8 @@ def test_new_overwrites_nothing_and_knows_its_mechanisms(tmp_path: Path) -> None
     assert (code, out, path.read_text(encoding="utf-8")) == (2, "", "mine")
     assert "exists already" in err and "--output" in err
     error = as_json("new", "shuffle", "--output", tmp_path / "y.yaml", code=2)["error"]
-    assert error["field"] == "mechanism"
-    assert error["expected"] == "swap or topdown"
+    assert error["field"] == "mechanism.kind"
+    assert error["expected"] == "one of swap, topdown"
     assert not (tmp_path / "y.yaml").exists()
 
 
@@ -135,7 +135,9 @@ def test_check_reads_no_data_and_finds_a_table_without_roles(tmp_path: Path) -> 
         ("population: 1000", "population: [1]", 2, "dataset.population", "integer"),
         ("households.parquet", "absent.parquet", 2, "households", "no file absent.parquet"),
         ("hold: [tenure]", "hold: [tenure, rooms]", 2, "hold", "no column rooms"),
-        ("rate: 1/2", "rate: 3", 2, "rate", "not a probability"),
+        ("kind: swap", "kind: shuffle", 2, "mechanism.kind", "expected: one of swap, topdown"),
+        ("rate: 1/2", "rate: 3", 2, "mechanism.rate", "expected: a rate above 0 and below 1"),
+        ("rate: 1/2", "rate: -1/2", 2, "mechanism.rate", "error: rate is not valid"),
         ("rate: 1/2", "rate: 1", 3, "rate", "infinite loss"),
         ("rate: 1/2", "target_epsilon: 1", 3, "epsilon", "no swap rate attains"),
     ],

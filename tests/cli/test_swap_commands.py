@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import polars as pl
+from support.releasing import TRIAL, files_of, report_of
 from typer.testing import CliRunner
 
 from stirred.cli.app import app
 from stirred.spec import Specification
 
 runner = CliRunner()
+KEYS = ["schema_version", "folder", "files", "guarantee", "publishable", "reason", "exposure"]
 ROLES = ("--swap", "county", "--match", "size", "--hold", "owner")
 
 
@@ -63,10 +65,14 @@ def test_dry_run_states_the_guarantee_and_writes_nothing(tmp_path: Path) -> None
 def test_run_writes_protected_records(tmp_path: Path) -> None:
     call = ("swap", "run", str(frame(tmp_path)), *ROLES, "--rate", "0.5")
     body = as_json(*call, "--id", "id", "--by", "size", "--output", str(tmp_path / "out"))
-    assert body["records"] == 40
+    assert list(body) == KEYS
+    assert body["folder"] == str(tmp_path / "out")
     assert body["publishable"] is False
-    assert body["reason"] == "it was not paid for in a ledger: a trial"
-    assert body["files"] == ["size=1", "size=2"]
+    assert body["reason"] == TRIAL
+    assert set(body["files"]) == files_of(tmp_path / "out")
+    records = [name for name in body["files"] if name.endswith(".parquet")]
+    assert records == [f"internal/microdata/size={size}.parquet" for size in (1, 2)]
+    assert sum(pl.read_parquet(tmp_path / "out" / name).height for name in records) == 40
     code, _, err = run(*call, "--output", str(tmp_path / "out"))
     assert code == 2
     assert "exists already" in err
@@ -106,11 +112,12 @@ def test_swap_run_without_a_ledger_is_a_trial_on_every_channel(tmp_path: Path) -
     call = ("swap", "run", str(frame(tmp_path)), *ROLES, "--rate", "0.5", "--id", "id")
     code, out, _ = run(*call, "--output", str(tmp_path / "out"))
     assert code == 0
-    assert "Not for publication: it was not paid for in a ledger: a trial." in " ".join(out.split())
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "it was not paid for in a ledger: a trial" in page
+    assert f"Not for publication: {TRIAL}." in " ".join(out.split())
+    for name in ("report.html", "report-internal.html"):
+        assert TRIAL in (tmp_path / "out" / "internal" / name).read_text(encoding="utf-8")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["publishable"] is False
+    assert (manifest["publishable"], manifest["reason"]) == (False, TRIAL)
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"internal", "manifest.json"}
 
 
 def test_torn_geography_is_refused_on_the_command_line(tmp_path: Path) -> None:
@@ -145,9 +152,10 @@ def test_a_file_that_comes_out_as_it_went_in_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     accepted = (*call, "--output", str(tmp_path / "out"), "--accept-determined", "a drill")
     assert as_json(*accepted)["exposure"] == body["exposure"]
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["accepted_determined"] == "a drill"
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    report = report_of(tmp_path / "out")
+    assert report["checklist"]["override"]["reason"] == "a drill"
+    assert report["exposure"] == body["exposure"]
+    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     assert "determine 400 of 400 households (100%)" in page
 
 
@@ -161,7 +169,8 @@ def test_persons_on_the_command_line_have_named_columns(tmp_path: Path) -> None:
     code, _, err = run(*call, "--output", str(tmp_path / "out"))
     assert code == 2 and "--hold-person" in err
     as_json(*call, "--hold-person", "sex", "--output", str(tmp_path / "out"))
-    assert pl.read_parquet(tmp_path / "out" / "persons.parquet").columns == ["id", "sex"]
+    persons = pl.read_parquet(tmp_path / "out" / "internal" / "microdata" / "persons.parquet")
+    assert persons.columns == ["id", "sex"] and persons.height == 400
 
 
 def test_the_1940_demonstration_prints_the_papers_tables(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from support.releasing import TRIAL, files_of, report_of
 from support.tiny_plan import PLAN, write_plan
 from typer.testing import CliRunner
 
@@ -27,9 +28,11 @@ def test_run_and_its_json(tmp_path: Path) -> None:
     keys = ["schema_version", "folder", "files", "guarantee", "publishable", "reason", "exposure"]
     assert list(body) == keys
     assert body["publishable"] is False
-    assert body["reason"] == "it was not paid for in a ledger: a trial"
+    assert body["reason"] == TRIAL
+    assert body["folder"] == str(tmp_path / "out")
+    assert set(body["files"]) == files_of(tmp_path / "out")
     assert "ρ² = 2.8334" in body["guarantee"]
-    assert (tmp_path / "out" / "internal" / "person.parquet").is_file()
+    assert "internal/microdata/person.parquet" in body["files"]
 
 
 def test_run_prints_the_card(tmp_path: Path) -> None:
@@ -72,9 +75,9 @@ def test_a_plan_with_everything_invariant_is_refused(tmp_path: Path) -> None:
     assert code == 0, err
     person = json.loads(out)["exposure"][0]
     assert person["determined"] == person["records"] == 109
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["accepted_determined"] == "a drill"
-    assert manifest["exposure"][0] == person
+    report = report_of(tmp_path / "out")
+    assert report["checklist"]["override"]["reason"] == "a drill"
+    assert report["exposure"][0] == person
 
 
 def test_topdown_run_without_a_ledger_writes_nothing_public(tmp_path: Path) -> None:

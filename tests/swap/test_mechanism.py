@@ -14,13 +14,14 @@ import polars as pl
 import pytest
 from scipy import stats
 from support.protocol import guaranteed
-from support.releasing import try_swap
+from support.releasing import TRIAL, reason_of, try_swap
 
 from stirred.errors import InputError, Refusal, StirredError, UnknownName
 from stirred.noise import TestSource
+from stirred.release import trial_of
 from stirred.spec import Exact, Schema, Specification, evaluate, swapping_loss
 from stirred.spec.protocol import Mechanism
-from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, tighter_loss
+from stirred.swap import ExperimentalSwap, PermutationSwap, Records, VariableRate, tighter_loss, verify
 from stirred.swap.loss import variable_rate_loss
 
 ALPHA = 1e-6
@@ -292,16 +293,15 @@ def test_files_one_for_each_place_complete_or_not_at_all(tmp_path: Path) -> None
     source = tmp_path / "in.parquet"
     frame.write_parquet(source)
     done = try_swap(named(), source, tmp_path / "out", by="state", id="id", random=TestSource(1))
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {
-        "state=0.parquet",
-        "state=1.parquet",
-        "specification.json",
-        "manifest.json",
-    }
-    back = pl.concat([pl.read_parquet(tmp_path / "out" / f"state={i}.parquet") for i in (0, 1)])
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"internal", "manifest.json"}
+    made_in = tmp_path / "out" / "internal"
+    assert {p.name for p in made_in.rglob("*.parquet")} == {"state=0.parquet", "state=1.parquet"}
+    parts = [pl.read_parquet(made_in / "microdata" / f"state={i}.parquet") for i in (0, 1)]
+    assert [part["state"].unique().to_list() for part in parts] == [[0], [1]]
+    back = pl.concat(parts)
     names = ("state", "size", "county")
     assert counts(back, names) == counts(frame, names)
-    text = (tmp_path / "out" / "specification.json").read_text(encoding="utf-8")
+    text = (made_in / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == done.specification
     with pytest.raises(InputError, match="exists already"):
         try_swap(named(), source, tmp_path / "out", by="state", id="id")
@@ -314,7 +314,7 @@ def test_an_interrupt_leaves_no_output(tmp_path: Path, monkeypatch: pytest.Monke
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PermutationSwap, "verify", interrupted)
+    monkeypatch.setattr("stirred.swap.arrangement.verify", interrupted)
     with pytest.raises(KeyboardInterrupt):
         try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert {p.name for p in tmp_path.iterdir()} == {"in.parquet"}
@@ -327,11 +327,13 @@ def test_a_swapping_place_can_name_the_files(tmp_path: Path) -> None:
     frame = households(300)
     frame.write_parquet(tmp_path / "in.parquet")
     done = try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="county", id="id")
-    for name in done.files:
-        part = pl.read_parquet(tmp_path / "out" / f"{name}.parquet")
-        assert part["county"].n_unique() == 1
+    parts = {p.name: pl.read_parquet(p) for p in (tmp_path / "out" / "internal" / "microdata").iterdir()}
+    assert set(parts) == {f"county=c{number}.parquet" for number in range(5)}
+    for name, part in parts.items():
+        assert {f"county={place}.parquet" for place in part["county"]} == {name}
         assert part["id"].to_list() == list(range(part.height))
-    assert not done.publishable and done.reason == "it was not paid for in a ledger: a trial"
+    assert sum(part.height for part in parts.values()) == 300
+    assert not done.publishable and reason_of(done) == TRIAL
 
 
 def test_rates_are_read_exactly() -> None:
@@ -373,34 +375,44 @@ def test_a_source_used_twice_gives_fresh_draws() -> None:
     assert not runs[0].equals(runs[1])
 
 
-def test_files_of_an_uncertified_law_are_not_publishable(tmp_path: Path) -> None:
-    households(150).drop("id").write_parquet(tmp_path / "in.parquet")
-    swap = ExperimentalSwap(
-        match=("state",), swap=("county",), hold=("owner", "income"), rate="0.3", law="no-vacuous"
-    )
-    done = try_swap(swap, tmp_path / "in.parquet", tmp_path / "out", by="state")
-    assert not done.publishable and "not certified" in done.reason
-    assert '"publishable": false' in (tmp_path / "out" / "manifest.json").read_text(encoding="utf-8")
+def test_what_an_uncertified_law_makes_is_not_publishable_and_no_plan_has_one() -> None:
+    roles = {"match": ("state",), "swap": ("county",), "hold": ("owner", "income"), "rate": "0.3"}
+    swap = ExperimentalSwap(**roles, law="no-vacuous")
+    made = swap.release(households(150).drop("id"))
+    assert not made.publishable and "not certified" in made.reason
+    with pytest.raises(Refusal, match="not certified"):
+        made.require_publishable()
+    with pytest.raises(InputError, match="unknown key law"):
+        trial_of({"kind": "swap", "households": "in.parquet", "law": "no-vacuous", **roles})
 
 
 def test_persons_and_one_file_a_place_do_not_mix(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="one file"):
-        try_swap(swapper(), "a.parquet", tmp_path / "out", by="state", persons="b.parquet", id="id")
+    frame = households(150)
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.select("id", age=pl.col("income")).write_parquet(tmp_path / "b.parquet")
+    files = {"id": "id", "persons": tmp_path / "b.parquet", "hold_persons": ["age"]}
+    with pytest.raises(InputError, match="one file") as caught:
+        try_swap(named(), tmp_path / "a.parquet", tmp_path / "out", by="state", **files)
+    assert caught.value.field == "by"
+    assert {p.name for p in tmp_path.iterdir()} == {"a.parquet", "b.parquet"}
 
 
 def test_a_killed_run_leaves_no_output_and_can_be_run_again(tmp_path: Path) -> None:
     households(150).write_parquet(tmp_path / "in.parquet")
     script = (
-        "import os, signal, sys; from stirred.swap import PermutationSwap; "
-        "PermutationSwap.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        "import os, signal, sys; from pathlib import Path; sys.path.insert(0, sys.argv[3]); "
+        "from stirred.swap import PermutationSwap, arrangement; from support.releasing import try_swap; "
+        "arrangement.verify = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
         "swap = PermutationSwap(match=('state', 'size'), swap=('county',), hold=('income',), rate='0.3'); "
-        "try_swap(swap, sys.argv[1], sys.argv[2], by='state', id='id')"
+        "try_swap(swap, sys.argv[1], Path(sys.argv[2]), by='state', id='id')"
     )
-    call = [sys.executable, "-c", script, str(tmp_path / "in.parquet"), str(tmp_path / "out")]
+    places = (tmp_path / "in.parquet", tmp_path / "out", Path(__file__).parent.parent)
+    call = [sys.executable, "-c", script, *map(str, places)]
     assert subprocess.run(call, check=False).returncode == -signal.SIGKILL
     assert not (tmp_path / "out").exists()
     try_swap(named(), tmp_path / "in.parquet", tmp_path / "out", by="state", id="id")
     assert (tmp_path / "out" / "manifest.json").is_file()
+    assert {p.name for p in tmp_path.iterdir()} == {"in.parquet", "out"}
 
 
 def test_a_codebook_refuses_values_outside_its_levels_and_shows_none() -> None:
@@ -455,12 +467,11 @@ def test_numbers_that_are_not_numbers_are_values_like_others(count: int) -> None
 @pytest.mark.parametrize("count", [300, 250_000])
 def test_a_broken_output_is_caught_before_it_is_written(count: int) -> None:
     frame = households(count).drop("id")
-    psa = swapper()
-    prepared = psa.prepare(Records.of(frame))
-    psa.verify(prepared, frame.sample(fraction=1, shuffle=True, seed=1))
+    prepared = swapper().prepare(Records.of(frame))
+    verify(prepared, frame.sample(fraction=1, shuffle=True, seed=1))
     for name, value in (("owner", ~pl.col("owner")), ("county", pl.lit("c0"))):
         changed = pl.when(pl.int_range(pl.len()) == 7).then(value).otherwise(pl.col(name)).alias(name)
         broken = frame.with_columns(changed)
         if not broken.equals(frame):
             with pytest.raises(Refusal, match="do not keep"):
-                psa.verify(prepared, broken)
+                verify(prepared, broken)

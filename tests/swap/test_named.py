@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from support.releasing import try_swap
+from support.releasing import TRIAL, reason_of, report_of, try_swap
 
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.swap import PermutationSwap
-
-TRIAL = "it was not paid for in a ledger: a trial"
 
 
 def homes(count: int = 300) -> pl.DataFrame:
@@ -53,14 +51,20 @@ def folder(tmp_path: Path) -> Path:
 
 def written(folder: Path, mechanism: PermutationSwap, **arguments: object) -> list[str]:
     try_swap(mechanism, folder / "homes.parquet", folder / "out", id="id", **arguments)  # type: ignore[arg-type]
-    return [c for p in sorted((folder / "out").glob("*.parquet")) for c in pl.read_parquet(p).columns]
+    files = sorted((folder / "out").rglob("*.parquet"))
+    assert {path.parent for path in files} == {folder / "out" / "internal" / "microdata"}
+    return [c for path in files for c in pl.read_parquet(path).columns]
 
 
 def test_a_run_without_a_ledger_is_a_trial_and_says_so_everywhere(folder: Path) -> None:
     done = try_swap(swap(), folder / "homes.parquet", folder / "out", id="id")
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert (manifest["publishable"], manifest["reason"]) == (False, TRIAL)
-    assert (done.publishable, done.reason) == (False, TRIAL)
+    assert (done.publishable, reason_of(done)) == (False, TRIAL)
+    report = report_of(folder / "out")["release"]
+    assert (report["publishable"], report["reason"]) == (False, TRIAL)
+    for page in ("report.html", "report-internal.html", "report.md"):
+        assert TRIAL in (folder / "out" / "internal" / page).read_text(encoding="utf-8")
 
 
 def test_a_column_that_nobody_named_is_never_written(folder: Path) -> None:
@@ -75,8 +79,9 @@ def test_persons_are_written_with_named_columns_alone(folder: Path) -> None:
     with pytest.raises(InputError, match="nobody named the columns of persons") as caught:
         written(folder, swap(), persons=folder / "persons.parquet")
     assert "--hold-person" in caught.value.hint
+    assert not (folder / "out").exists()
     columns = written(
-        folder, swap(), persons=folder / "persons.parquet", hold_persons=["sex"], accept_determined="a test"
+        folder, swap(), persons=folder / "persons.parquet", hold_persons=["sex"], accept="a test"
     )
     assert columns == ["size", "county", "rooms", "id", "id", "sex"]
 
@@ -134,10 +139,11 @@ def test_a_file_that_swapping_leaves_unchanged_is_refused(folder: Path) -> None:
         written(folder, swap())
     assert caught.value.exit_code == 3
     assert not (folder / "out").exists()
-    written(folder, swap(), accept_determined="a drill, nothing leaves")
-    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["accepted_determined"] == "a drill, nothing leaves"
-    assert manifest["exposure"][0]["determined"] == 301
+    written(folder, swap(), accept="a drill, nothing leaves")
+    report = report_of(folder / "out")
+    assert report["checklist"]["override"]["reason"] == "a drill, nothing leaves"
+    assert "determined by the exact statistics" in report["checklist"]["sentence"]
+    assert report["exposure"][0]["determined"] == 301
 
 
 def test_columns_of_persons_need_persons(folder: Path) -> None:

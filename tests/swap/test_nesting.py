@@ -84,7 +84,10 @@ def test_torn_geography_of_a_trial_with_2000_records_is_refused(tmp_path: Path) 
 def test_places_that_travel_together_need_no_word(tmp_path: Path) -> None:
     town().write_parquet(tmp_path / "town.parquet")
     swap = PermutationSwap(match=("size",), swap=("block", "tract"), hold=("income",), rate="0.06")
-    assert try_swap(swap, tmp_path / "town.parquet", tmp_path / "out").records == 2000
+    made = try_swap(swap, tmp_path / "town.parquet", tmp_path / "out")
+    homes = pl.read_parquet(made.folder / "internal" / "microdata" / "households.parquet")
+    assert homes.height == 2000
+    assert (homes["block"].str.slice(0, 2) == homes["tract"]).all()
 
 
 def refused(frame: pl.DataFrame, persons: pl.DataFrame | None = None, **roles: tuple[str, ...]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from support.releasing import try_topdown
+from support.releasing import TRIAL, files_of, reason_of, report_of, try_topdown
 from support.tiny_plan import PLAN, write_plan
 
 from stirred.errors import InputError, Refusal, StirredError
@@ -58,22 +58,25 @@ def test_json_is_a_plan_too(tmp_path: Path) -> None:
 
 def test_a_run_writes_everything(tmp_path: Path) -> None:
     made = try_topdown(write_plan(tmp_path), tmp_path / "out")
-    assert not made.publishable and made.reason == "it was not paid for in a ledger: a trial"
-    assert set(made.files) == {
+    assert not made.publishable and reason_of(made) == TRIAL
+    assert files_of(made.folder) == {
+        "manifest.json",
         "internal/accuracy-housing_unit.csv",
         "internal/accuracy-person.csv",
-        "internal/estimation.json",
-        "manifest.json",
-        "internal/budget-housing_unit.csv",
-        "internal/budget-person.csv",
-        "internal/constraints.json",
-        "internal/housing_unit.parquet",
-        "internal/person.parquet",
-        "internal/schema-housing_unit.json",
-        "internal/schema-person.json",
+        "internal/data-dictionary.json",
+        "internal/errors.json",
+        "internal/microdata/housing_unit.parquet",
+        "internal/microdata/person.parquet",
+        *(f"internal/release-table.{ending}" for ending in ("csv", "json", "md")),
+        "internal/report-internal.html",
+        *(f"internal/report.{ending}" for ending in ("html", "json", "md")),
+        "internal/seals.json",
         "internal/specification.json",
-        "internal/tables/housing_unit-block-occupancy.csv",
-        "internal/tables/person-tract-sex-age.csv",
+        *(
+            f"internal/tables/{table}.{ending}"
+            for table in ("housing_unit-block-occupancy", "person-tract-sex-age")
+            for ending in ("csv", "parquet")
+        ),
         *(
             f"internal/measurements/{unit}/{level}.parquet"
             for unit in ("person", "housing_unit")
@@ -84,14 +87,15 @@ def test_a_run_writes_everything(tmp_path: Path) -> None:
     text = (made_in / "specification.json").read_text(encoding="utf-8")
     assert Specification.from_json(text) == made.specification
     persons, truth = (
-        pl.read_parquet(made_in / "person.parquet"),
+        pl.read_parquet(made_in / "microdata" / "person.parquet"),
         pl.read_parquet(tmp_path / "persons.parquet"),
     )
     assert persons.height == truth.height
     assert not persons.filter((pl.col("quarters") == 2) & (pl.col("age") == "child")).height
     in_quarters = persons.filter(pl.col("quarters") == 2)
     assert in_quarters["block"].unique().to_list() == ["113"]
-    units = pl.read_parquet(made_in / "housing_unit.parquet")["block"].value_counts().sort("block")
+    units = pl.read_parquet(made_in / "microdata" / "housing_unit.parquet")["block"]
+    units = units.value_counts().sort("block")
     assert units.equals(pl.read_parquet(tmp_path / "units.parquet")["block"].value_counts().sort("block"))
     table = pl.read_csv(
         made_in / "tables" / "person-tract-sex-age.csv", schema_overrides={"tract": pl.String}
@@ -103,6 +107,28 @@ def test_a_run_writes_everything(tmp_path: Path) -> None:
     assert (joined["count"] == joined["len"]).all()
     assert (table["low_95"] < table["estimate"]).all()
     assert (table["estimate"] < table["high_95"]).all()
+
+
+def test_the_report_of_a_run_has_constraints_columns_and_the_split_of_the_budget(tmp_path: Path) -> None:
+    path = write_plan(tmp_path)
+    try_topdown(path, tmp_path / "out")
+    report, mechanism = report_of(tmp_path / "out"), Plan.load(path).mechanism(tmp_path)
+    exact = [f"{statistic['sentence']} is exact" for statistic in report["exact"]["statistics"]]
+    assert [*exact, *report["exact"]["constraints"]] == [c.sentence() for c in mechanism.constraints]
+    assert len(exact) == 3
+    columns = {name: [c["name"] for c in d["columns"]] for d in report["dictionary"] for name in d["files"]}
+    for universe in mechanism.universes:
+        assert columns[f"microdata/{universe.unit}.parquet"] == ["block", *universe.schema.names]
+    (grid,) = report["sections"]["budget"]["grids"]
+    spent = {row["part"]: Fraction(row["amount"]["exact"]) for row in grid["rows"]}
+    names = {"person": "persons", "housing_unit": "housing units"}
+    expected = {
+        f"{names[row['unit']]}, {row['level']}, {row['query']}": Fraction(row["rho_squared_exact"])
+        for universe in mechanism.universes
+        for row in universe.allocation.to_polars().with_columns(unit=pl.lit(universe.unit)).to_dicts()
+    }
+    assert spent == expected
+    assert sum(spent.values()) == Fraction(17, 6)
 
 
 def test_a_test_seed_writes_nothing_public(tmp_path: Path) -> None:
@@ -187,9 +213,11 @@ def test_estimation_again_from_the_same_measurements_draws_nothing(tmp_path: Pat
     try_topdown(path, tmp_path / "first")
     measurements = tmp_path / "first" / "internal" / "measurements"
     again = try_topdown(path, tmp_path / "second", Unused(), drawn=measurements)
-    assert again.reason == "it was not paid for in a ledger: a trial"
-    same = [(tmp_path / name / "internal" / "person.parquet").read_bytes() for name in ("first", "second")]
-    assert same[0] == same[1]
+    assert reason_of(again) == TRIAL
+    for file in ("person", "housing_unit"):
+        made_in = (tmp_path / name / "internal" / "microdata" for name in ("first", "second"))
+        first, second = ((folder / f"{file}.parquet").read_bytes() for folder in made_in)
+        assert first == second
 
 
 def test_measurements_are_kept_where_no_table_is_found(
@@ -205,11 +233,16 @@ def test_measurements_are_kept_where_no_table_is_found(
         patch.setattr(estimation, "estimate_family", refused)
         with pytest.raises(Refusal, match="county 1: no table"):
             try_topdown(path, tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["publishable"] is False
-    assert not (tmp_path / "out" / "internal" / "person.parquet").exists()
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["publishable"] is False
+    assert manifest["reason"] == f"{TRIAL}; drawn only: county 1: no table"
     measurements = tmp_path / "out" / "internal" / "measurements"
+    assert all(
+        name.startswith("internal/measurements/") or name in {"manifest.json", "internal/seals.json"}
+        for name in files_of(tmp_path / "out")
+    )
     again = try_topdown(path, tmp_path / "again", Unused(), drawn=measurements)
-    assert again.reason == "it was not paid for in a ledger: a trial"
+    assert reason_of(again) == TRIAL
 
 
 def test_a_target_accuracy_decides_the_budget(tmp_path: Path) -> None:

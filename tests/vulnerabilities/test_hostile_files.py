@@ -262,7 +262,7 @@ def test_a_column_of_a_type_that_is_read_is_published_exactly(kind: str, tmp_pat
         out = tmp_path / "-".join(roles["swap"])
         frame.write_parquet(tmp_path / "in.parquet")
         try_swap(swap, tmp_path / "in.parquet", out, random=TestSource(1))
-        made = pl.read_parquet(out / "households.parquet")["odd"].sort()
+        made = pl.read_parquet(out / "internal" / "microdata" / "households.parquet")["odd"].sort()
         expected = read_table(frame)["odd"].sort()
         assert made.dtype == expected.dtype and made.to_list() == expected.to_list()
         write_csv(made.to_frame(), tmp_path / "made.csv")

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from support.release_case import TestSource, plan_of, write_case, write_plan
-from support.releasing import run_release, try_swap, try_topdown
+from support.releasing import report_of, run_release, try_swap, try_topdown
 from support.tiny_plan import PLAN
 from support.tiny_plan import write_plan as write_tiny
 
@@ -121,10 +121,11 @@ def test_files_by_place_stay_in_their_folder(by: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({by: values, "h": [i % 3 for i in range(48)]})
     frame.write_parquet(tmp_path / "in.parquet")
     swap = PermutationSwap(match=(), swap=(by,), hold=("h",), rate="1/2", nesting=())
-    done = try_swap(swap, tmp_path / "in.parquet", tmp_path / "out", by=by, random=TestSource(1))
-    assert len({name.casefold() for name in done.files}) == 6
+    try_swap(swap, tmp_path / "in.parquet", tmp_path / "out", by=by, random=TestSource(1))
     written = [p for p in tmp_path.rglob("*.parquet") if p.name != "in.parquet"]
-    assert {p.parent for p in written} == {tmp_path / "out"} and len(written) == 6
+    assert len({p.name.casefold() for p in written}) == 6
+    assert {p.parent for p in written} == {tmp_path / "out" / "internal" / "microdata"} and len(written) == 6
+    assert {p.name for p in tmp_path.iterdir()} == {"in.parquet", "out"}
     assert {pl.read_parquet(p)[by].unique().item() for p in written} == set(values)
 
 
@@ -137,9 +138,11 @@ def test_names_of_files_by_place_do_not_tell_the_order_of_the_records(tmp_path: 
         frame.write_parquet(tmp_path / "in.parquet")
         swap = PermutationSwap(match=(), swap=("place",), hold=("h",), rate="1/2", nesting=())
         out = tmp_path / f"out-{turned}"
-        done = try_swap(swap, tmp_path / "in.parquet", out, by="place", random=TestSource(1))
-        made.append((done.files, [pl.read_parquet(out / f"{n}.parquet")["place"][0] for n in done.files]))
-    assert made[0] == made[1]
+        try_swap(swap, tmp_path / "in.parquet", out, by="place", random=TestSource(1))
+        files = [file["path"] for file in report_of(out)["files"] if file["kind"] == "microdata"]
+        assert {f"internal/{file}" for file in files} == {f for f in files_in(out) if f.endswith(".parquet")}
+        made.append([(f, pl.read_parquet(out / "internal" / f)["place"].unique().item()) for f in files])
+    assert made[0] == made[1] and len(made[0]) == 3
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,9 @@ def test_too_little_room_is_refused_before_anything_is_drawn(tmp_path: Path) -> 
 LIMITED = """
 import resource, sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[2])
 import polars as pl
+from support.releasing import try_swap
 from stirred.errors import InputError
 from stirred.interchange import write_csv, write_parquet
 from stirred.noise import TestSource
@@ -316,9 +321,8 @@ print(sorted(p.name for p in place.iterdir()))
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are those of POSIX")
 def test_a_limit_on_the_size_of_files_is_refused_and_no_traceback(tmp_path: Path) -> None:
     """Under ``ulimit -f`` the writer raised an error of its own, after the records were swapped."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    call = [sys.executable, "-c", LIMITED, str(tmp_path), str(Path(__file__).parent.parent)]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "File too large",
