@@ -7,10 +7,11 @@ import shutil
 import subprocess
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from stirred.casebook import census_tables
+from stirred.casebook import CASES
 from stirred.show import specification_page, swap_page, swap_rate_figure
 from stirred.spec import catalogue
 
@@ -31,8 +32,10 @@ FLAGS = (
 def page() -> str:
     names = ("psa-2020-county", "tda-dhc")
     first, second = (catalogue.specification(name) for name in names)
-    found = census_tables()
-    return specification_page(first, second, names, entries=3, tables=found.tables, footnotes=found.footnotes)
+    case = CASES["table-4"]
+    found = case.again()
+    table = SimpleNamespace(number=4, title=case.shows, columns=tuple(case.columns), rows=found.rows)
+    return specification_page(first, second, names, entries=3, tables=[table], footnotes=found.notes)
 
 
 def test_page_loads_nothing_from_anywhere(page: str) -> None:

@@ -1,20 +1,18 @@
-"""The 2020 Census, recomputed: its specifications and Tables 2 to 5, each from its inputs.
+"""The 2020 Census, from its inputs: the specifications of its systems, and of swapping in their place.
 
 Reference
     Bailie, Gong and Meng, "A Refreshment Stirred, Not Shaken: Invariant-Preserving Deployments of
-    Differential Privacy for the U.S. Decennial Census". Where a published figure does not follow from its
-    own formula, the figure that follows is given and the difference is a footnote.
+    Differential Privacy for the U.S. Decennial Census".
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stirred.interchange import Tabular
 from stirred.spec import (
     Attribute,
     Budget,
@@ -30,18 +28,13 @@ from stirred.spec import (
     Specification,
     Stage,
     Threshold,
-    census_epsilon,
     change_unit,
     compose,
-    declared_invariants,
     swapping_budget,
     swapping_invariants,
     swapping_loss,
     undo_imputation,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DELTA = Fraction(1, 10**10)
 STRATUM_1940 = 264_331
@@ -52,7 +45,8 @@ DHC_PERSON = Fraction(24811, 5000)
 DHC_HOUSEHOLD = Fraction(15401, 2000)
 TOPDOWN = PL_PERSON + PL_HOUSEHOLD + DHC_PERSON + DHC_HOUSEHOLD
 
-_CITATION = "Bailie, Gong, Meng, A Refreshment Stirred, Not Shaken (2026)"
+NOMINAL = "Budgets are nominal: those of different flavors are not comparable."
+PAPER = "Bailie, Gong, Meng, A Refreshment Stirred, Not Shaken (2026)"
 _GEOGRAPHY = ("block", "block_group", "tract", "county", "state")
 _HOUSEHOLD = ("household_size", "household_characteristics")
 
@@ -95,7 +89,7 @@ class SwappingScheme:
     swap: tuple[str, ...]
     largest_stratum: int
     where: str
-    published: tuple[str, str]
+    published: tuple[float, float]
 
     def specification(self, rate: object = "0.05") -> Specification:
         """The specification of the Permutation Swapping Algorithm under this scheme."""
@@ -110,6 +104,10 @@ class SwappingScheme:
             standing="proved",
         )
 
+    def loss(self, percent: int) -> Exact:
+        """The protection loss at a swap rate in per cent (Theorem 1)."""
+        return swapping_loss(self.largest_stratum, Fraction(percent, 100))
+
     @property
     def key(self) -> str:
         """The swap key in words."""
@@ -117,14 +115,14 @@ class SwappingScheme:
 
 
 SCHEMES = (
-    SwappingScheme("psa-2020-county", ("state",), ("county",), 13_475_623, "California", ("19.36", "16.42")),
+    SwappingScheme("psa-2020-county", ("state",), ("county",), 13_475_623, "California", (19.36, 16.42)),
     SwappingScheme(
         "psa-2020-county-size",
         ("state", "household_size"),
         ("county",),
         3_948_028,
         "California, two-person households",
-        ("18.13", "15.19"),
+        (18.13, 15.19),
     ),
     SwappingScheme(
         "psa-2020-tract",
@@ -132,7 +130,7 @@ SCHEMES = (
         ("tract",),
         3_420_628,
         "Los Angeles County",
-        ("17.99", "15.05"),
+        (17.99, 15.05),
     ),
     SwappingScheme(
         "psa-2020-tract-size",
@@ -140,7 +138,7 @@ SCHEMES = (
         ("tract",),
         939_185,
         "Los Angeles County, two-person households",
-        ("16.70", "13.75"),
+        (16.70, 13.75),
     ),
     SwappingScheme(
         "psa-2020-block",
@@ -148,7 +146,7 @@ SCHEMES = (
         ("block",),
         6_204,
         "a California block group",
-        ("11.68", "8.73"),
+        (11.68, 8.73),
     ),
     SwappingScheme(
         "psa-2020-block-size",
@@ -156,7 +154,7 @@ SCHEMES = (
         ("block",),
         4_549,
         "a Florida block group, two-person households",
-        ("11.37", "8.42"),
+        (11.37, 8.42),
     ),
 )
 
@@ -166,7 +164,7 @@ LIKE_2010 = SwappingScheme(
     ("block",),
     STRATUM_2010,
     "California, two-person households",
-    ("18.29", "19"),
+    (18.29, 19),
 )
 
 
@@ -234,241 +232,6 @@ def duplicated_record() -> Specification:
     return undo_imputation(overall(), HammingUnordered(unit="respondent"), 1)
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the paper: plain rows, with columns in print order."""
-
-    number: int
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class CensusTables(Tabular):
-    """Tables 2 to 5 recomputed, with footnotes where the published figure differs."""
-
-    tables: tuple[Table, ...]
-    duplicated_record: dict[str, Any]
-    like_2010: dict[str, Any]
-    footnotes: tuple[str, ...] = field(default=())
-
-    def table(self, number: int) -> Table:
-        """One table by its number in the paper."""
-        return next(t for t in self.tables if t.number == number)
-
-    def to_polars(self) -> pl.DataFrame:
-        """All figures in one long frame: table, row, column, value."""
-        import polars as pl
-
-        cells = [
-            {"table": t.number, "row": i, "column": name, "value": str(row[name])}
-            for t in self.tables
-            for i, row in enumerate(t.rows)
-            for name in t.columns
-        ]
-        return pl.DataFrame(cells)
-
-    def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
-        body: dict[str, Any] = {
-            f"table_{t.number}": {"title": t.title, "rows": list(t.rows)} for t in self.tables
-        }
-        return body | {
-            "duplicated_record": self.duplicated_record,
-            "psa_2010_like": self.like_2010,
-            "delta": str(DELTA),
-            "footnotes": list(self.footnotes),
-        }
-
-
-def census_tables() -> CensusTables:
-    """Recompute Tables 2 to 5 of the paper from their inputs."""
-    notes: list[str] = []
-    doubled = duplicated_record()
-    tables = (_table_2(), _table_3(notes), _table_4(notes), _table_5(notes))
-    square = doubled.budget.amount
-    return CensusTables(
-        tables=tables,
-        duplicated_record={
-            "rho_squared": float(square),
-            "epsilon": _epsilon(square),
-            "factor": 2,
-        },
-        like_2010={
-            "largest_stratum": STRATUM_2010,
-            "epsilon": [_two(swapping_loss(STRATUM_2010, rate)) for rate in ("0.04", "0.02")],
-            "rates": ["0.04", "0.02"],
-        },
-        footnotes=tuple(notes),
-    )
-
-
-def _table_2() -> Table:
-    rows = []
-    for rate in ("0.01", "0.05", "0.10", "0.50"):
-        loss = swapping_loss(STRATUM_1940, rate)
-        rows.append({"rate": rate, "epsilon": _two(loss), "exact": str(loss)})
-    title = f"Swap rate to nominal protection loss, Massachusetts 1940 (b = {STRATUM_1940:,})"
-    return Table(2, title, ("rate", "epsilon", "exact"), tuple(rows))
-
-
-def _table_3(notes: list[str]) -> Table:
-    inputs = (
-        ("PL", "household", PL_HOUSEHOLD, "0.07", "2.70"),
-        ("PL", "person", PL_PERSON, "2.56", "17.90"),
-        ("DHC", "household", Fraction("7.70"), "7.70", "34.33"),
-        ("DHC", "person", Fraction("4.96"), "4.96", "26.34"),
-        ("Total", "", Fraction("15.29"), "15.29", "52.83"),
-    )
-    rows = []
-    for product, level, square, printed, published in inputs:
-        epsilon = _epsilon(Exact(square))
-        name = f"Table 3, {product} {level}".strip()
-        exact = {"person": DHC_PERSON, "": TOPDOWN}.get(level)
-        _footnote(notes, name, epsilon, published, f"ρ² = {printed}", exact)
-        rows.append(
-            {
-                "product": product,
-                "level": level,
-                "rho_squared": float(printed),
-                "rho_squared_exact": str(square),
-                "epsilon": epsilon,
-                "published_epsilon": float(published),
-            }
-        )
-    notes.append(
-        "Table 3: the PL rows use the exact settings of production (293764/114921 for persons, "
-        "11417641/152349649 for housing units), from which 17.90 follows; 2.56 as printed would give 17.92. "
-        "Their sum is 2.6312, which the published 2.63 rounds down."
-    )
-    columns = ("product", "level", "rho_squared", "epsilon", "published_epsilon")
-    return Table(3, "Budgets of TopDown's noisy measurements (delta = 1e-10)", columns, tuple(rows))
-
-
-def _table_4(notes: list[str]) -> Table:
-    systems = (
-        ("TopDown (PL and DHC)", "tda-dhc", topdown("dhc"), "52.83"),
-        ("SafeTab-P (DDHC-A)", "safetab-p", safetab_p(), None),
-        ("SafeTab-H (DDHC-B)", "safetab-h", safetab_h(), None),
-        ("PHSafe (S-DHC)", "phsafe", phsafe(), None),
-        ("Overall 2020 DAS (to date)", "das-2020", overall(), "126.78"),
-    )
-    rows = []
-    for name, identifier, spec, published in systems:
-        square = spec.budget.amount
-        epsilon = _epsilon(square)
-        if published is not None:
-            exact = TOPDOWN if identifier == "tda-dhc" else None
-            _footnote(notes, f"Table 4, {name}", epsilon, published, f"ρ² = {float(square):g}", exact)
-        rows.append(
-            _row_4(name, identifier, spec)
-            | {
-                "rho_squared": float(square),
-                "epsilon": epsilon,
-                "budget": f"ρ² = {float(square):g}",
-            }
-        )
-    low, high = swapping_loss(4_549, "0.5"), swapping_loss(13_475_623, "0.05")
-    swap = _row_4("Swapping (PSA), counterfactual", "psa-2020-*", SCHEMES[0].specification())
-    swap["invariants"] = ["vary with the swap key, and are far more than TopDown's: see Table 5"]
-    rows.append(
-        swap
-        | {
-            "rho_squared": None,
-            "epsilon": [_two(low), _two(high)],
-            "budget": f"ε from {_two(low):g} to {_two(high):g}",
-        }
-    )
-    notes.append(
-        "Table 4: ε at delta = 1e-10 is ρ² + 2ρ√(-ln δ), between neighbours only. At distance two a Gaussian "
-        "with ρ² = 55.371 has 354.50, not 2 × 126.78 = 253.57, so these ε do not belong to d_HamS."
-    )
-    notes.append(
-        "Table 4, Overall: household guarantees are restated for persons, which needs one person to change "
-        "at most one household record. If moving house may change two, every household-level ρ² counts four "
-        f"times and the overall ρ² is {float(moves_allowed()):g}."
-    )
-    columns = (
-        "mechanism",
-        "output_premetric",
-        "input_premetric",
-        "invariants",
-        "budget",
-        "epsilon",
-    )
-    return Table(4, "DP specifications of the 2020 DAS and of swapping", columns, tuple(rows))
-
-
-def _row_4(name: str, identifier: str, spec: Specification) -> dict[str, Any]:
-    return {
-        "mechanism": name,
-        "id": identifier,
-        "output_premetric": spec.output_premetric.symbol,
-        "input_premetric": spec.input_premetric.symbol,
-        "resolution": spec.input_premetric.unit,
-        "invariants": [i.sentence() for i in declared_invariants(spec.multiverse) or ()],
-    }
-
-
-def _table_5(notes: list[str]) -> Table:
-    rows = []
-    for scheme in SCHEMES:
-        losses = [swapping_loss(scheme.largest_stratum, rate) for rate in ("0.05", "0.50")]
-        for loss, published in zip(losses, scheme.published, strict=True):
-            _footnote(
-                notes,
-                f"Table 5, {scheme.id}",
-                _two(loss),
-                published,
-                f"b = {scheme.largest_stratum:,}",
-            )
-        rows.append(
-            {
-                "id": scheme.id,
-                "match": scheme.key,
-                "swap": scheme.swap[0].replace("_", " "),
-                "largest_stratum": scheme.largest_stratum,
-                "epsilon_5": _two(losses[0]),
-                "epsilon_50": _two(losses[1]),
-                "exact_5": str(losses[0]),
-                "exact_50": str(losses[1]),
-                "where": scheme.where,
-            }
-        )
-    columns = ("match", "swap", "largest_stratum", "epsilon_5", "epsilon_50", "where")
-    title = "Nominal protection loss of swapping applied to the 2020 Census, at 5% and 50%"
-    return Table(5, title, columns, tuple(rows))
-
-
-def _footnote(
-    notes: list[str],
-    where: str,
-    computed: float,
-    published: str,
-    source: str,
-    exact: Fraction | None = None,
-) -> None:
-    """Say where a printed figure does not follow from its printed input, and what it does follow from."""
-    if f"{computed:.2f}" == f"{float(published):.2f}":
-        return
-    note = f"{where}: {source} as printed gives ε = {computed:.2f}; the paper prints {published}"
-    if exact is not None:
-        note += f", which follows from the exact {float(exact):.5f} ({_epsilon(Exact(exact)):.2f})"
-    notes.append(f"{note}.")
-
-
-def _epsilon(rho_squared: Exact) -> float:
-    whole = rho_squared.rational
-    assert whole is not None
-    return _two(Exact(census_epsilon(whole, DELTA)))
-
-
-def _two(value: Exact) -> float:
-    """To the nearest hundredth, as the paper prints; guarantees themselves stay exact."""
-    return float(value.rounded(2))
-
-
 def entries() -> tuple[Entry, ...]:
     """The 2020 systems and the swapping rows as entries of the catalogue, which ships them as data."""
     systems = (
@@ -484,7 +247,7 @@ def entries() -> tuple[Entry, ...]:
             spec,
             id=identifier,
             name=name,
-            citation=_CITATION,
+            citation=PAPER,
             changed="Statistics fixed by law are invariant, and Gaussian-like noise is measured by D_NoR.",
             blocks_changed=("domain", "multiverse", "input_premetric", "output_premetric"),
             provenance="stated",
@@ -496,7 +259,7 @@ def entries() -> tuple[Entry, ...]:
             scheme.specification(rate),
             id=identifier,
             name=f"Permutation swapping of {scheme.swap[0].replace('_', ' ')} within {scheme.key}, {text}",
-            citation=_CITATION,
+            citation=PAPER,
             changed="Two families of marginal tables are invariant; what is left is pure DP.",
             blocks_changed=("domain", "multiverse", "input_premetric"),
             provenance="stated",

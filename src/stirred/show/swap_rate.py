@@ -47,8 +47,9 @@ def _curve(size: int, colour: str, index: int) -> list[str]:
     row = TOP + 24 + 22 * index
     legend = WIDTH - RIGHT + 18
     dash = ("", "8 3", "3 3", "10 3 3 3", "2 3", "14 4")[index % 6]
+    points = " ".join(f"{_x(rate):.1f},{_y(loss):.1f}" for rate, loss in swap_rate_curve(size))
     return [
-        f'<polyline points="{_points(size)}" fill="none" stroke="{colour}" stroke-width="2" '
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
         f'stroke-dasharray="{dash}"/>',
         f'<path d="M{x:.1f} {y - 6:.1f}l6 6l-6 6l-6 -6z" fill="#fff" stroke="{colour}" stroke-width="2"/>',
         f'<line x1="{legend}" x2="{legend + 26}" y1="{row - 4}" y2="{row - 4}" stroke="{colour}" '
@@ -57,9 +58,10 @@ def _curve(size: int, colour: str, index: int) -> list[str]:
 
 
 @cache
-def _points(size: int) -> str:
+def swap_rate_curve(size: int) -> tuple[tuple[float, float], ...]:
+    """Swap rates with the protection loss of each, for a size of the largest stratum."""
     rates = [Fraction(i, 400) for i in range(1, 400)] + [Fraction(9990 + i, 10000) for i in range(10)]
-    return " ".join(f"{_x(float(r)):.1f},{_y(float(swapping_loss(size, r))):.1f}" for r in sorted(rates))
+    return tuple((float(rate), float(swapping_loss(size, rate))) for rate in rates)
 
 
 def _axes() -> list[str]:
