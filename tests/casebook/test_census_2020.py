@@ -14,11 +14,7 @@ from stirred.casebook.census_2020 import (
     duplicated_record,
     entries,
     moves_allowed,
-    overall,
-    phsafe,
-    safetab_h,
-    safetab_p,
-    topdown,
+    systems,
 )
 from stirred.errors import InputError
 from stirred.spec import (
@@ -51,6 +47,8 @@ from stirred.spec.blocks.output_premetric import Coarsened
 from stirred.spec.blocks.psa import swapping_budget
 from stirred.spec.calculus.conversion import census_epsilon
 from stirred.spec.calculus.unit import imputation_factor
+
+SYSTEMS = systems()
 
 
 def two(value: float) -> float:
@@ -161,20 +159,25 @@ def test_notes_name_every_published_figure_that_does_not_follow() -> None:
 
 
 def test_the_overall_system_is_the_composition_of_its_parts() -> None:
-    parts = [s.budget.amount for s in (topdown("dhc"), safetab_p(), safetab_h(), phsafe())]
-    assert sum(parts, ZERO) == overall().budget.amount == Exact.of("55.371")
-    assert overall().flavor == topdown("dhc").flavor
-    assert any("membership is fixed" in text for text in overall().assumptions)
-    assert any("independent" in text for text in overall().assumptions)
-    assert overall().standing == "published"
-    assert topdown("pl").budget.amount == Exact.of("2.63")
+    parts = [
+        s.budget.amount
+        for s in (SYSTEMS["tda-dhc"], SYSTEMS["safetab-p"], SYSTEMS["safetab-h"], SYSTEMS["phsafe"])
+    ]
+    assert sum(parts, ZERO) == SYSTEMS["das-2020"].budget.amount == Exact.of("55.371")
+    assert SYSTEMS["das-2020"].flavor == SYSTEMS["tda-dhc"].flavor
+    assert any("membership is fixed" in text for text in SYSTEMS["das-2020"].assumptions)
+    assert any("independent" in text for text in SYSTEMS["das-2020"].assumptions)
+    assert SYSTEMS["das-2020"].standing == "published"
+    assert SYSTEMS["tda-pl"].budget.amount == Exact.of("2.63")
 
 
 def test_8_9_a_move_quadruples_the_household_contributions() -> None:
     """If d_h <= 2 d_p only, each household-level rho squared counts four times."""
     household = Fraction("0.07") + Fraction("7.70") + Fraction("17.79") + Fraction("2.515")
     assert moves_allowed() == Fraction("55.371") + 3 * household == Fraction("139.596")
-    doubled = change_unit(safetab_h(), HammingUnordered(unit="person"), 2, "a move changes two households")
+    doubled = change_unit(
+        SYSTEMS["safetab-h"], HammingUnordered(unit="person"), 2, "a move changes two households"
+    )
     assert doubled.budget.amount == Exact.of("71.16")
 
 
@@ -182,7 +185,7 @@ def test_8_4_a_donor_counts_once_for_itself_and_once_for_each_recipient() -> Non
     assert [imputation_factor(recipients) for recipients in (0, 1, 4)] == [1, 2, 5]
     assert duplicated_record().budget.amount == Exact.of("221.484")
     assert duplicated_record().input_premetric.unit == "respondent"
-    again = undo_imputation(overall(), HammingUnordered(unit="respondent"), 2)
+    again = undo_imputation(SYSTEMS["das-2020"], HammingUnordered(unit="respondent"), 2)
     assert again.budget.amount == Exact.of("55.371") * 9
     with pytest.raises(InputError):
         imputation_factor(-1)
@@ -190,12 +193,23 @@ def test_8_4_a_donor_counts_once_for_itself_and_once_for_each_recipient() -> Non
 
 def test_phsafe_conditions_on_less_than_the_housing_unit_counts() -> None:
     """Whether a block has a housing unit is a function of how many it has, not the reverse."""
-    exact, indicator = declared_invariants(safetab_h().multiverse), declared_invariants(phsafe().multiverse)
+    exact, indicator = (
+        declared_invariants(SYSTEMS["safetab-h"].multiverse),
+        declared_invariants(SYSTEMS["phsafe"].multiverse),
+    )
     assert exact == (Count(unit="housing_unit", by=("block",)),)
     assert indicator == (Threshold(statistic=Count(unit="housing_unit", by=("block",)), at_least=1),)
-    assert refines(safetab_h().multiverse, phsafe().multiverse, phsafe().domain) is True
-    assert refines(phsafe().multiverse, safetab_h().multiverse, phsafe().domain) is not True
-    verdict = next(b for b in compare(phsafe(), safetab_h()).blocks if b.block == "multiverse")
+    assert (
+        refines(SYSTEMS["safetab-h"].multiverse, SYSTEMS["phsafe"].multiverse, SYSTEMS["phsafe"].domain)
+        is True
+    )
+    assert (
+        refines(SYSTEMS["phsafe"].multiverse, SYSTEMS["safetab-h"].multiverse, SYSTEMS["phsafe"].domain)
+        is not True
+    )
+    verdict = next(
+        b for b in compare(SYSTEMS["phsafe"], SYSTEMS["safetab-h"]).blocks if b.block == "multiverse"
+    )
     assert verdict.order in {Order.STRONGER, Order.UNDECIDED}
 
 
@@ -208,7 +222,7 @@ def test_the_catalogue_carries_the_census_entries() -> None:
         )
     assert catalogue.specification("psa-2010-like").budget.amount.rounded(2) == "18.29"
     assert catalogue.specification("psa-2010-like-2").budget.amount.rounded(2) == "19.00"
-    assert catalogue.specification("das-2020") == overall()
+    assert catalogue.specification("das-2020") == SYSTEMS["das-2020"]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +347,7 @@ def test_gaming_a_later_stage_names_the_domain() -> None:
 
 def test_gaming_another_currency_names_the_parametrisation() -> None:
     """Row 7: rho instead of rho squared, for the very same guarantee."""
-    square = topdown("dhc")
+    square = SYSTEMS["tda-dhc"]
     root = with_blocks(square, budget=Budget.zcdp(rho=square.budget.linear()))
     audit = gaming_audit(square, root)
     assert [move.block for move in audit.moves] == ["parametrisation"]

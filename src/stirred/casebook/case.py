@@ -19,24 +19,11 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Case:
-    """One table or figure of a source.
+    """One table or figure of a source, under the name that the command line gives it.
 
-    Parameters
-    ----------
-    name
-        Its name on the command line, for example ``table-4``.
-    source
-        Where it is published.
-    shows
-        What it shows, in a line.
-    recompute
-        The function that recomputes it; where the case is a simulation it takes ``runs``.
-    columns
-        The columns that are printed, each with its format (as for ``format``).
-    draw
-        The figure of what was recomputed, as SVG text.
-    runs
-        Runs of its simulation, unless told.
+    ``shows`` says in a line what it is. ``recompute`` gives its numbers; where the case has ``runs`` it is a
+    simulation and takes how many. ``columns`` are printed, each with its format (as for ``format``);
+    ``draw`` makes the figure, as SVG text.
     """
 
     name: str

@@ -8,10 +8,10 @@ Reference
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 from stirred.spec import (
     Attribute,
@@ -114,107 +114,56 @@ class SwappingScheme:
         return " × ".join(name.replace("_", " ") for name in self.match)
 
 
-SCHEMES = (
-    SwappingScheme("psa-2020-county", ("state",), ("county",), 13_475_623, "California", (19.36, 16.42)),
-    SwappingScheme(
-        "psa-2020-county-size",
-        ("state", "household_size"),
-        ("county",),
-        3_948_028,
-        "California, two-person households",
-        (18.13, 15.19),
-    ),
-    SwappingScheme(
-        "psa-2020-tract",
-        ("county",),
-        ("tract",),
-        3_420_628,
-        "Los Angeles County",
-        (17.99, 15.05),
-    ),
-    SwappingScheme(
-        "psa-2020-tract-size",
-        ("county", "household_size"),
-        ("tract",),
-        939_185,
-        "Los Angeles County, two-person households",
-        (16.70, 13.75),
-    ),
-    SwappingScheme(
-        "psa-2020-block",
-        ("block_group",),
-        ("block",),
-        6_204,
-        "a California block group",
-        (11.68, 8.73),
-    ),
-    SwappingScheme(
-        "psa-2020-block-size",
-        ("block_group", "household_size"),
-        ("block",),
-        4_549,
-        "a Florida block group, two-person households",
-        (11.37, 8.42),
-    ),
+_SIZE, _PAIRS = "household_size", "two-person households"
+SCHEMES = tuple(
+    SwappingScheme(f"psa-2020-{name}", match, (name.removesuffix("-size"),), size, where, published)
+    for name, match, size, where, published in (
+        ("county", ("state",), 13_475_623, "California", (19.36, 16.42)),
+        ("county-size", ("state", _SIZE), 3_948_028, f"California, {_PAIRS}", (18.13, 15.19)),
+        ("tract", ("county",), 3_420_628, "Los Angeles County", (17.99, 15.05)),
+        ("tract-size", ("county", _SIZE), 939_185, f"Los Angeles County, {_PAIRS}", (16.70, 13.75)),
+        ("block", ("block_group",), 6_204, "a California block group", (11.68, 8.73)),
+        ("block-size", ("block_group", _SIZE), 4_549, f"a Florida block group, {_PAIRS}", (11.37, 8.42)),
+    )
 )
-
 LIKE_2010 = SwappingScheme(
-    "psa-2010-like",
-    ("state", "household_size"),
-    ("block",),
-    STRATUM_2010,
-    "California, two-person households",
-    (18.29, 19),
+    "psa-2010-like", ("state", _SIZE), ("block",), STRATUM_2010, f"California, {_PAIRS}", (18.29, 19.0)
 )
 
 
-def _zcdp(invariants: tuple[Any, ...], label: str, unit: Any, rho_squared: str) -> Specification:
+@cache
+def systems() -> Mapping[str, Specification]:
+    """The systems of 2020 by their names in the catalogue, and last all of them under TopDown's flavor.
+
+    The published table leaves the invariants of SafeTab-H open; conditioning on housing units is the safe
+    reading, since a guarantee with fewer invariants implies it (Proposition 3).
+    """
+    units = Invariants(invariants=(_HOUSING_UNITS,), label="c_units")
+    some = Invariants(invariants=(Threshold(statistic=_HOUSING_UNITS, at_least=1),), label="c_≥1")
+    topdown = _zcdp(_TOPDOWN, _PERSON, "15.29")
+    safetab_p, safetab_h = _zcdp(units, _PERSON, "19.776"), _zcdp(units, _HOUSEHOLD_UNIT, "17.79")
+    phsafe = _zcdp(some, _HOUSEHOLD_UNIT, "2.515")
+    households = [change_unit(part, _PERSON, 1, _FIXED) for part in (safetab_h, phsafe)]
+    return {
+        "tda-pl": _zcdp(_TOPDOWN, _PERSON, "2.63"),
+        "tda-dhc": topdown,
+        "safetab-p": safetab_p,
+        "safetab-h": safetab_h,
+        "phsafe": phsafe,
+        "das-2020": compose(topdown, safetab_p, *households, under=topdown.flavor),
+    }
+
+
+def _zcdp(multiverse: Invariants, unit: HammingUnordered, rho_squared: str) -> Specification:
     return Specification(
         domain=CEF,
-        multiverse=Invariants(invariants=invariants, label=label),
+        multiverse=multiverse,
         input_premetric=unit,
         output_premetric=NormalisedRenyi(),
         budget=Budget.zcdp(rho_squared=rho_squared),
         assumptions=(_IMPUTED,),
         standing="published",
     )
-
-
-@cache
-def topdown(product: str) -> Specification:
-    """TopDown: ``pl`` for the redistricting file alone, ``dhc`` for it and the DHC together."""
-    amounts = {"pl": "2.63", "dhc": "15.29"}
-    return _zcdp(_TOPDOWN.invariants, _TOPDOWN.label, _PERSON, amounts[product])
-
-
-@cache
-def safetab_p() -> Specification:
-    """SafeTab-P, which made the Detailed DHC-A."""
-    return _zcdp((_HOUSING_UNITS,), "c_units", _PERSON, "19.776")
-
-
-@cache
-def safetab_h() -> Specification:
-    """SafeTab-H, which made the Detailed DHC-B.
-
-    The published table leaves its invariants open; conditioning on housing units is the safe reading,
-    since a guarantee with fewer invariants implies it (Proposition 3).
-    """
-    return _zcdp((_HOUSING_UNITS,), "c_units", _HOUSEHOLD_UNIT, "17.79")
-
-
-@cache
-def phsafe() -> Specification:
-    """PHSafe, which made the Supplemental DHC: its invariants are inequalities."""
-    return _zcdp((Threshold(statistic=_HOUSING_UNITS, at_least=1),), "c_≥1", _HOUSEHOLD_UNIT, "2.515")
-
-
-@cache
-def overall() -> Specification:
-    """All 2020 releases together, composed under TopDown's flavor."""
-    households = [change_unit(part, _PERSON, 1, _FIXED) for part in (safetab_h(), phsafe())]
-    parts = (topdown("dhc"), safetab_p(), *households)
-    return compose(*parts, under=topdown("dhc").flavor)
 
 
 def moves_allowed() -> Fraction:
@@ -229,18 +178,18 @@ def moves_allowed() -> Fraction:
 
 def duplicated_record() -> Specification:
     """The overall guarantee for a respondent whose record was used for one other."""
-    return undo_imputation(overall(), HammingUnordered(unit="respondent"), 1)
+    return undo_imputation(systems()["das-2020"], HammingUnordered(unit="respondent"), 1)
 
 
 def entries() -> tuple[Entry, ...]:
     """The 2020 systems and the swapping rows as entries of the catalogue, which ships them as data."""
-    systems = (
-        ("tda-pl", "TopDown, redistricting file (2020)", topdown("pl")),
-        ("tda-dhc", "TopDown, redistricting file and DHC (2020)", topdown("dhc")),
-        ("safetab-p", "SafeTab-P, Detailed DHC-A (2020)", safetab_p()),
-        ("safetab-h", "SafeTab-H, Detailed DHC-B (2020)", safetab_h()),
-        ("phsafe", "PHSafe, Supplemental DHC (2020)", phsafe()),
-        ("das-2020", "Overall 2020 Disclosure Avoidance System", overall()),
+    names = (
+        "TopDown, redistricting file (2020)",
+        "TopDown, redistricting file and DHC (2020)",
+        "SafeTab-P, Detailed DHC-A (2020)",
+        "SafeTab-H, Detailed DHC-B (2020)",
+        "PHSafe, Supplemental DHC (2020)",
+        "Overall 2020 Disclosure Avoidance System",
     )
     noisy = tuple(
         Entry.of_specification(
@@ -252,7 +201,7 @@ def entries() -> tuple[Entry, ...]:
             blocks_changed=("domain", "multiverse", "input_premetric", "output_premetric"),
             provenance="stated",
         )
-        for identifier, name, spec in systems
+        for (identifier, spec), name in zip(systems().items(), names, strict=True)
     )
     swapped = tuple(
         Entry.of_specification(

@@ -8,7 +8,7 @@ from typing import Any
 
 from stirred.casebook.case import Recomputed
 from stirred.casebook.census_2020 import NOMINAL, SCHEMES, STRATUM_1940, STRATUM_2010
-from stirred.show import swap_rate_curve, swap_rate_figure
+from stirred.show import swap_rate_curve
 from stirred.spec import swapping_loss
 from stirred.swap import least_loss, least_loss_rate
 
@@ -72,8 +72,3 @@ def figure_2() -> Recomputed:
         for size in FIGURE_2_STRATA
     )
     return Recomputed(tuple(rows), (NOMINAL,))
-
-
-def figure_2_drawn(found: Recomputed) -> str:
-    """The curves, with a diamond at the least loss of each."""
-    return swap_rate_figure([row["largest_stratum"] for row in found.rows])

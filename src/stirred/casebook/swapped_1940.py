@@ -21,7 +21,6 @@ from stirred.casebook.massachusetts_1940 import OWNERSHIP, households
 from stirred.data import code_columns, compare_counts, tabulate
 from stirred.errors import InputError
 from stirred.noise import RandomSource, Source
-from stirred.show import mape_figure
 from stirred.spec import as_fraction
 from stirred.swap import PermutationSwap, as_records, table_after
 
@@ -96,8 +95,3 @@ def figure_1(
             }
         )
     return Recomputed(tuple(rows), (f"{runs} runs at each swap rate; different at every call.",))
-
-
-def figure_1_drawn(found: Recomputed) -> str:
-    """One box for the runs at each rate."""
-    return mape_figure({row["rate"]: row["errors"] for row in found.rows})

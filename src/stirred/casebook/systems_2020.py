@@ -19,13 +19,9 @@ from stirred.casebook.census_2020 import (
     TOPDOWN,
     duplicated_record,
     moves_allowed,
-    overall,
-    phsafe,
-    safetab_h,
-    safetab_p,
-    topdown,
+    systems,
 )
-from stirred.spec import Specification, census_epsilon, declared_invariants, epsilon_at_distance
+from stirred.spec import Specification, catalogue, census_epsilon, declared_invariants, epsilon_at_distance
 
 
 def table_3() -> Recomputed:
@@ -63,22 +59,20 @@ def table_3() -> Recomputed:
 
 def table_4() -> Recomputed:
     """The specifications of the four systems, of all together, and of swapping."""
-    systems = (
-        ("TopDown (PL and DHC)", "tda-dhc", topdown("dhc"), 52.83, TOPDOWN),
-        ("SafeTab-P (DDHC-A)", "safetab-p", safetab_p(), None, None),
-        ("SafeTab-H (DDHC-B)", "safetab-h", safetab_h(), None, None),
-        ("PHSafe (S-DHC)", "phsafe", phsafe(), None, None),
-        ("Overall 2020 DAS (to date)", "das-2020", overall(), 126.78, None),
-    )
+    published, exact = {"tda-dhc": 52.83, "das-2020": 126.78}, {"tda-dhc": TOPDOWN}
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    for name, identifier, spec, published, exact in systems:
-        rows.append(_blocks(name, identifier, spec) | _budget(spec) | {"published_epsilon": published})
-        if published is not None:
-            notes += _differing(name, _square(spec), published, exact)
+    for name in ("tda-dhc", "safetab-p", "safetab-h", "phsafe", "das-2020"):
+        spec, printed = systems()[name], published.get(name)
+        rows.append(
+            _blocks(catalogue[name].name, name, spec) | _budget(spec) | {"published_epsilon": printed}
+        )
+        if printed is not None:
+            notes += _differing(catalogue[name].name, _square(spec), printed, exact.get(name))
+    overall = systems()["das-2020"]
     losses = [float(scheme.loss(percent)) for scheme in SCHEMES for percent in (5, 50)]
     rows.append(
-        _blocks("Swapping (PSA), counterfactual", "psa-2020-*", SCHEMES[0].specification())
+        _blocks("Permutation swapping, counterfactual", "psa-2020-*", SCHEMES[0].specification())
         | {
             "invariants": ("vary with the swap key, and are far more than TopDown's: see Table 5",),
             "rho_squared": None,
@@ -87,11 +81,11 @@ def table_4() -> Recomputed:
             "published_epsilon": (8.42, 19.36),
         }
     )
-    at_two = float(epsilon_at_distance(overall(), 2, DELTA, "gaussian"))
-    neighbours = float(epsilon_at_distance(overall(), 1, DELTA))
+    at_two = float(epsilon_at_distance(overall, 2, DELTA, "gaussian"))
+    neighbours = float(epsilon_at_distance(overall, 1, DELTA))
     notes += (
         "ε at δ = 1e-10 is ρ² + 2ρ√(-ln δ), between neighbours only. At distance two a Gaussian with "
-        f"ρ² = {float(_square(overall())):g} has {at_two:.2f}, not 2 × {neighbours:.2f} = "
+        f"ρ² = {float(_square(overall)):g} has {at_two:.2f}, not 2 × {neighbours:.2f} = "
         f"{2 * neighbours:.2f}, so these ε do not belong to d_HamS.",
         "Overall: household guarantees are restated for persons, which needs one person to change at most "
         "one household record. If moving house may change two, every household-level ρ² counts four times "

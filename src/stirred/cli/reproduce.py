@@ -10,7 +10,7 @@ import typer
 from stirred.cli.output import json_text, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
-    from stirred.casebook import Case, Recomputed
+    from stirred.casebook import Case
 
 
 @reported
@@ -25,6 +25,7 @@ def reproduce(
 ) -> None:
     """Recompute a table or figure of the sources."""
     from stirred.casebook import CASES, case_named
+    from stirred.interchange import write_atomically
     from stirred.places import require_file
 
     if name == "list":
@@ -32,21 +33,28 @@ def reproduce(
         return
     every = name == "all"
     cases = list(CASES.values()) if every else [case_named(name)]
-    places = [output / _file(case) if output and every else output for case in cases]
-    for file in filter(None, places):
-        require_file(file)
-    made = [case.again(runs if case.runs or not every else None) for case in cases]
-    for case, found, place in zip(cases, made, places, strict=True):
-        _write(case, found, place)
-        if not as_json:
-            _print(case, found)
+    places = [output / _file(case) if every else output for case in cases] if output else []
+    for place in places:
+        require_file(place)
+    made = [(case, case.again(runs if case.runs or not every else None)) for case in cases]
+    for (case, found), place in zip(made, places, strict=False):
+        write_atomically(place, case.draw(found) if case.draw else json_text(case.record(found)))
     if as_json:
-        records = [case.record(found) for case, found in zip(cases, made, strict=True)]
+        records = [case.record(found) for case, found in made]
         print_json({"cases": records} if every else records[0])
-    elif output is not None:
+        return
+    for case, found in made:
+        print_table(case.title, [name.replace("_", " ") for name in case.columns], case.lines(found))
+        for note in found.notes:
+            print_text(f"* {note}")
+    if output is not None:
         print_text(f"\nWritten to {output.resolve()}")
     elif any(case.draw for case in cases):
         print_text("\nWith --output the figure is drawn.")
+
+
+def _file(case: Case) -> str:
+    return f"{case.name}.{'svg' if case.draw else 'json'}"
 
 
 def _list(output: Path | None, runs: int | None, as_json: bool) -> None:
@@ -66,21 +74,3 @@ def _list(output: Path | None, runs: int | None, as_json: bool) -> None:
     for source in dict.fromkeys(case.source for case in CASES.values()):
         rows = [(case.name, case.shows) for case in CASES.values() if case.source == source]
         print_table(source, ("name", "what it shows"), rows, first_whole=True)
-
-
-def _file(case: Case) -> str:
-    return f"{case.name}.{'svg' if case.draw else 'json'}"
-
-
-def _write(case: Case, found: Recomputed, place: Path | None) -> None:
-    from stirred.interchange import write_atomically
-
-    if place is not None:
-        write_atomically(place, case.draw(found) if case.draw else json_text(case.record(found)))
-
-
-def _print(case: Case, found: Recomputed) -> None:
-    headings = [column.replace("_", " ") for column in case.columns]
-    print_table(case.title, headings, case.lines(found))
-    for note in found.notes:
-        print_text(f"* {note}")

@@ -5,8 +5,8 @@ public and the same for every seed; the people depend on the seed. All draws are
 seed gives the same county on every machine.
 """
 
+from stirred.casebook.county.codebook import RACES
 from stirred.casebook.county.county import SEED, County, synthetic_county
 from stirred.casebook.county.map import COUNTY, LEVELS, STATE
-from stirred.casebook.county.races import RACES
 
 __all__ = ["COUNTY", "LEVELS", "RACES", "SEED", "STATE", "County", "synthetic_county"]

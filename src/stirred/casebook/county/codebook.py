@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
+import numpy as np
+
+from stirred.casebook.county.draws import Whole
 from stirred.casebook.county.households import AGE_GROUPS, LARGEST_HOUSEHOLD, OLDEST, TENURES, TYPES
 from stirred.casebook.county.map import CELL, LEVELS
 from stirred.casebook.county.persons import FEMALE, MALE, RELATIONSHIPS
-from stirred.casebook.county.races import RACES, SIX, race_groups
-from stirred.spec import Attribute, Level, Schema
+from stirred.spec import Attribute, Level, Recode, Schema
 from stirred.topdown import preset
+
+SIX = ("White", "Black", "American Indian", "Asian", "Pacific Islander", "some other race")
+RACES = tuple(c for size in range(1, 7) for c in itertools.combinations(range(6), size))
+"""The races of each code from 1 to 63: first one race alone, then two in combination, and so on."""
 
 _CODEBOOK = "example codebook"
 
@@ -54,7 +61,7 @@ def codebook(places: Mapping[str, list[str]]) -> dict[str, Schema]:
                 _column("age", f"Age in years; {OLDEST} is {OLDEST} and over.", range(OLDEST + 1)),
                 _column("relationship", "To the householder; residents of facilities.", RELATIONSHIPS),
             ),
-            recodes=(*persons.recodes, race_groups()),
+            recodes=(*persons.recodes, _race_groups()),
         ),
         "households": Schema(
             attributes=(
@@ -67,7 +74,7 @@ def codebook(places: Mapping[str, list[str]]) -> dict[str, Schema]:
                 _of_householder(known["hispanic"]),
                 _of_householder(race),
             ),
-            recodes=(race_groups(),),
+            recodes=(_race_groups(),),
             nesting=nested[:-1],
         ),
         "housing_units": Schema(
@@ -113,3 +120,17 @@ def _place(name: str, codes: list[str]) -> Attribute:
         meaning=f"Code of the {name.replace('_', ' ')}, as text.",
         provenance=f"{_CODEBOOK}: the public map",
     )
+
+
+def race_codes() -> Whole:
+    """From six bits to the code from 1 to 63; no race has no code."""
+    codes = np.zeros(64, dtype=np.int64)
+    for code, races in enumerate(RACES, 1):
+        codes[sum(1 << race for race in races)] = code
+    return codes
+
+
+def _race_groups() -> Recode:
+    groups: dict[str, tuple[Level, ...]] = {f"{name} alone": (code,) for code, name in enumerate(SIX, 1)}
+    groups["two or more races"] = tuple(range(7, len(RACES) + 1))
+    return Recode(name="race_group", attribute="race", groups=groups)

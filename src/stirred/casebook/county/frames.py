@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from stirred.casebook.county.codebook import race_codes
 from stirred.casebook.county.draws import Whole
 from stirred.casebook.county.households import AGE_GROUPS, TENURES, TYPES, Households
 from stirred.casebook.county.map import Map
 from stirred.casebook.county.persons import RELATIONSHIPS, People
 from stirred.casebook.county.quarters import Residents
-from stirred.casebook.county.races import race_codes
 
 _UNDER_18, _ADULT = 1, 2
 
