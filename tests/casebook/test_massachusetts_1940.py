@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.casebook import Rerun
+from stirred.casebook import Recomputed, reproduce
 from stirred.casebook.massachusetts_1940 import COUNTIES, SIZES, TABLE_1, households, share_out, size_table
-from stirred.casebook.paper import FIGURE_1_RATES, rerun
+from stirred.casebook.swapped_1940 import FIGURE_1_RATES, SWAP, figure_1, table_1
 from stirred.data import cramers_v, tabulate
 from stirred.errors import InputError
 from stirred.noise import TestSource
@@ -58,8 +58,8 @@ def frame() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def shown() -> Rerun:
-    return rerun(runs=2, rates=("0.01", "0.1", "0.3", "0.5"), random=TestSource(1940))
+def swapped() -> Recomputed:
+    return table_1(TestSource(1940))
 
 
 def test_county_by_ownership_is_table_1(frame: pl.DataFrame) -> None:
@@ -116,58 +116,58 @@ def test_share_out_is_within_one_of_the_quota_and_adds_up(total: int, weights: S
         assert abs(share - Fraction(total * weight, sum(weights))) < 1
 
 
-def test_swapped_table_1_keeps_county_and_ownership_totals(shown: Rerun) -> None:
-    table = shown.table_1
-    assert {row[0]: row[1:4] for row in table.iter_rows()} == PUBLISHED
-    assert table["total_swapped"].to_list() == table["total"].to_list()
-    assert table.row(-1) == ("Total", 435805, 708619, 1144424, 435805, 708619, 1144424)
-    assert (table["owned_swapped"] + table["rented_swapped"]).to_list() == table["total"].to_list()
-    assert table["owned_swapped"].to_list() != table["owned"].to_list()
+def test_swapped_table_1_keeps_county_and_ownership_totals(swapped: Recomputed) -> None:
+    assert {row["county"]: (row["owned"], row["rented"], row["total"]) for row in swapped.rows} == PUBLISHED
+    for row in swapped.rows:
+        assert row["owned_swapped"] + row["rented_swapped"] == row["total_swapped"] == row["total"]
+    assert tuple(swapped.rows[-1].values()) == ("Total", 435805, 708619, 1144424, 435805, 708619, 1144424)
+    assert any(row["owned_swapped"] != row["owned"] for row in swapped.rows)
 
 
-def test_swapped_table_1_is_near_the_instantiation_of_the_paper(shown: Rerun) -> None:
-    swapped = dict(zip(shown.table_1["county"], shown.table_1["owned_swapped"], strict=True))
+def test_swapped_table_1_is_near_the_instantiation_of_the_paper(swapped: Recomputed) -> None:
+    after = {row["county"]: row["owned_swapped"] for row in swapped.rows}
     for county, owned in PAPER_OWNED_SWAPPED.items():
-        assert abs(swapped[county] - owned) < 0.01 * owned + 4 * owned**0.5, county
+        assert abs(after[county] - owned) < 0.01 * owned + 4 * owned**0.5, county
 
 
-def test_table_2(shown: Rerun) -> None:
-    assert shown.largest_stratum == 264_331
-    losses = {rate: round(epsilon, 2) for rate, epsilon in shown.table_2.iter_rows()}
-    assert losses == {0.01: 17.08, 0.05: 15.43, 0.1: 14.68, 0.5: 12.48}
-    assert round(float(shown.specification.budget.linear()), 2) == 12.48
+def test_the_swap_of_table_1_promises_the_last_loss_of_table_2(frame: pl.DataFrame) -> None:
+    promised = SWAP.release(frame, TestSource(1)).specification.budget.linear()
+    assert float(promised) == reproduce("table-2").rows[-1]["epsilon"]
 
 
-def test_figure_1_error_grows_with_the_rate_up_to_that_of_the_papers_table(shown: Rerun) -> None:
-    assert list(shown.figure_1) == [Fraction(1, 100), Fraction(1, 10), Fraction(3, 10), Fraction(1, 2)]
-    means = [sum(errors) / len(errors) for errors in shown.figure_1.values()]
+def test_figure_1_error_grows_with_the_rate_up_to_that_of_the_papers_table() -> None:
+    shown = figure_1(runs=2, rates=("0.01", "0.1", "0.3", "0.5"), random=TestSource(1940))
+    assert [row["rate"] for row in shown.rows] == [0.01, 0.1, 0.3, 0.5]
+    means = [sum(row["errors"]) / len(row["errors"]) for row in shown.rows]
     assert means == sorted(means) and means[0] > 0
+    assert [row["median"] for row in shown.rows] == pytest.approx(means)
+    assert all((row["least"], row["largest"]) == tuple(sorted(row["errors"])) for row in shown.rows)
     pairs = [(PUBLISHED[c], owned) for c, owned in PAPER_OWNED_SWAPPED.items()]
     paper = sum(abs(t[0] - o) / t[0] + abs(t[0] - o) / t[1] for t, o in pairs) / (2 * len(pairs))
     assert means[-1] == pytest.approx(paper, abs=0.01)
 
 
-def test_figure_2_has_its_diamonds_at_the_least_loss(shown: Rerun) -> None:
-    least = {b: (rate, epsilon) for b, rate, epsilon in shown.diamonds.iter_rows()}
-    assert (round(least[10][0], 2), round(least[10][1], 2)) == (0.77, 1.20)
-    assert (round(least[1_000_000][0], 3), round(least[1_000_000][1], 2)) == (0.999, 6.91)
-    for b, epsilon in shown.figure_2.group_by("largest_stratum").agg(pl.col("epsilon").min()).iter_rows():
-        assert least[b][1] - 1e-9 <= epsilon < least[b][1] + 0.05
+def test_figure_2_has_its_diamonds_at_the_least_loss() -> None:
+    rows = {row["largest_stratum"]: row for row in reproduce("figure-2").rows}
+    assert (round(rows[10]["rate"], 2), round(rows[10]["epsilon"], 2)) == (0.77, 1.20)
+    assert (round(rows[1_000_000]["rate"], 3), round(rows[1_000_000]["epsilon"], 2)) == (0.999, 6.91)
+    for row in rows.values():
+        assert row["epsilon"] - 1e-9 <= min(loss for _, loss in row["curve"]) < row["epsilon"] + 0.05
 
 
 @pytest.mark.parametrize(
     "wrong", [{"runs": 0}, {"rates": ()}, {"rates": ("0",)}, {"rates": ("0.5", "1")}], ids=str
 )
-def test_demonstration_refuses_no_runs_and_rates_out_of_range(wrong: dict[str, object]) -> None:
+def test_figure_1_refuses_no_runs_and_rates_out_of_range(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        rerun(**wrong)  # type: ignore[arg-type]
+        figure_1(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 def test_figure_1_in_full() -> None:
-    errors = rerun(runs=20, random=TestSource(3)).figure_1
-    assert tuple(errors) == FIGURE_1_RATES
-    assert all(len(runs) == 20 for runs in errors.values())
-    means = [float(np.mean(runs)) for runs in errors.values()]
+    rows = figure_1(runs=20, random=TestSource(3)).rows
+    assert tuple(row["rate"] for row in rows) == tuple(map(float, FIGURE_1_RATES))
+    assert all(len(row["errors"]) == 20 for row in rows)
+    means = [float(np.mean(row["errors"])) for row in rows]
     assert all(later > earlier for earlier, later in zip(means, means[5:], strict=False))
-    assert max(float(np.std(runs)) for runs in errors.values()) < 0.005
+    assert max(float(np.std(row["errors"])) for row in rows) < 0.005

@@ -83,7 +83,7 @@ def test_an_empty_name_is_refused(option: str, value: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("runs", ["0", "-1", "nan", "", "9" * 30])
 def test_a_number_of_runs_that_is_none_is_refused(runs: str, tmp_path: Path) -> None:
-    refused("swap", "demo-1940", "--runs", runs, "--output", str(tmp_path / "out"))
+    refused("reproduce", "figure-1", "--runs", runs, "--output", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
@@ -137,7 +137,8 @@ def test_an_output_that_is_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "nowhere")
     refused("swap", "run", str(table(tmp_path)), *ROLES, "--rate", "0.5", "--output", str(link))
     refused("demo", "--output", str(link))
-    refused("swap", "demo-1940", "--output", str(link))
+    refused("reproduce", "table-2", "--output", str(link))
+    refused("reproduce", "all", "--output", str(link))
     refused("spec", "show", "tda-dhc", "--output", str(link))
     refused("release", "new", "swap", "--output", str(link))
     refused("audit", "run", "plan.yaml", "--output", str(link))

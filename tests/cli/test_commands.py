@@ -30,10 +30,10 @@ def as_json(*arguments: str) -> dict[str, object]:
 def test_help_shows_the_whole_map() -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for room in ("demo", "release", "ledger", "spec", "swap", "topdown"):
+    for room in ("demo", "release", "ledger", "spec", "swap", "topdown", "reproduce"):
         assert room in out
     code, out, _ = run("spec", "--help")
-    for command in ("show", "compare", "compose", "convert", "catalogue", "census", "schema"):
+    for command in ("show", "compare", "compose", "convert", "catalogue", "schema"):
         assert command in out
 
 
@@ -133,40 +133,6 @@ def test_catalogue_is_searchable() -> None:
     assert len(as_json("spec", "catalogue")["entries"]) >= 40
 
 
-def test_census_json_has_every_published_figure() -> None:
-    body = as_json("spec", "census")
-    rows = {row["id"]: row for row in body["table_4"]["rows"]}
-    squares = {name: rows[name]["rho_squared"] for name in rows if rows[name]["rho_squared"]}
-    assert squares == {
-        "tda-dhc": 15.29,
-        "safetab-p": 19.776,
-        "safetab-h": 17.79,
-        "phsafe": 2.515,
-        "das-2020": 55.371,
-    }
-    assert rows["das-2020"]["epsilon"] == 126.78
-    assert rows["tda-dhc"]["epsilon"] == 52.82
-    assert body["duplicated_record"] == {"rho_squared": 221.484, "epsilon": 364.31, "factor": 2}
-    assert [row["epsilon"] for row in body["table_2"]["rows"]] == [17.08, 15.43, 14.68, 12.48]
-    assert [(row["epsilon_5"], row["epsilon_50"]) for row in body["table_5"]["rows"]] == [
-        (19.36, 16.42),
-        (18.13, 15.19),
-        (17.99, 15.05),
-        (16.70, 13.75),
-        (11.68, 8.73),
-        (11.37, 8.42),
-    ]
-    assert body["psa_2010_like"]["epsilon"] == [18.29, 19.0]
-    assert any("52.83" in note and "52.82" in note for note in body["footnotes"])
-
-
-def test_census_prints_four_tables() -> None:
-    _, out, _ = run("spec", "census")
-    for number in (2, 3, 4, 5):
-        assert f"Table {number}." in out
-    assert "not comparable" in out
-
-
 def test_schema_is_the_shipped_file() -> None:
     code, out, _ = run("spec", "schema")
     shipped = Path("src/stirred/spec/specification.schema.json")
@@ -236,7 +202,7 @@ def test_a_wrong_call_with_json_answers_in_json() -> None:
 
 def test_exit_codes_of_the_installed_command() -> None:
     assert command("--version").stdout.startswith("stirred ")
-    assert command("spec", "census", "--json").returncode == 0
+    assert command("reproduce", "table-5", "--json").returncode == 0
     assert command("spec", "show", "nothing", "--json").returncode == 2
     assert command("spec", "compose", "tda-dhc", "psa-2020-county", "--json").returncode == 3
     assert command("spec", "compose", "tda-dhc", "psa-2020-county").returncode == 3

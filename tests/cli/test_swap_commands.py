@@ -171,11 +171,3 @@ def test_persons_on_the_command_line_have_named_columns(tmp_path: Path) -> None:
     as_json(*call, "--hold-person", "sex", "--output", str(tmp_path / "out"))
     persons = pl.read_parquet(tmp_path / "out" / "internal" / "microdata" / "persons.parquet")
     assert persons.columns == ["id", "sex"] and persons.height == 400
-
-
-def test_the_1940_demonstration_prints_the_papers_tables(tmp_path: Path) -> None:
-    body = as_json("swap", "demo-1940", "--runs", "1", "--output", str(tmp_path / "d"))
-    assert body["largest_stratum"] == 264_331
-    assert [round(row["epsilon"], 2) for row in body["table_2"]] == [17.08, 15.43, 14.68, 12.48]
-    assert {p.name for p in (tmp_path / "d").iterdir()} == {"figure-1.svg", "figure-2.svg"}
-    assert body["table_1"][-1]["total"] == 1_144_424

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from stirred.casebook import census_tables
 from stirred.show import specification_page, swap_rate_figure
 from stirred.spec import catalogue
 
@@ -30,8 +29,7 @@ FLAGS = (
 def page() -> str:
     names = ("psa-2020-county", "tda-dhc")
     first, second = (catalogue.specification(name) for name in names)
-    found = census_tables()
-    return specification_page(first, second, names, entries=3, tables=found.tables, footnotes=found.footnotes)
+    return specification_page(first, second, names, entries=3)
 
 
 def test_page_loads_nothing_from_anywhere(page: str) -> None:
@@ -43,7 +41,6 @@ def test_page_loads_nothing_from_anywhere(page: str) -> None:
 def test_page_says_what_is_exact_and_that_budgets_are_not_ranked(page: str) -> None:
     assert "the number of households in each combination of state and county" in page
     assert "not ranked" in page
-    assert "126.78" in page
     assert "52.83" in page
 
 

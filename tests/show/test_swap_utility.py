@@ -12,7 +12,8 @@ import pytest
 
 from stirred.errors import InputError
 from stirred.show import mape_figure
-from stirred.show.swap_utility import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH
+from stirred.show.plane import BOTTOM, HEIGHT, TOP, WIDTH
+from stirred.show.swap_utility import LEFT, RIGHT
 
 SVG = "{http://www.w3.org/2000/svg}"
 RUNS = {Fraction(i, 100): [0.003 * i, 0.0031 * i, 0.0029 * i, 0.0032 * i, 0.003 * i] for i in range(1, 51)}

@@ -1,4 +1,7 @@
-"""What reproduces the sources: the 2020 Census, Massachusetts 1940, the synthetic county."""
+"""What reproduces the sources: the 2020 Census, Massachusetts 1940, the synthetic county.
+
+``CASES`` lists every table and figure of the sources that is recomputed, ``reproduce`` recomputes one.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import TYPE_CHECKING
 from stirred.doors import door
 
 if TYPE_CHECKING:
-    from stirred.casebook.census_2020 import census_tables, moves_allowed
+    from stirred.casebook.case import Case, Recomputed
+    from stirred.casebook.cases import CASES, case_named, reproduce
+    from stirred.casebook.census_2020 import moves_allowed
+    from stirred.casebook.county import County, synthetic_county
     from stirred.casebook.demonstration import demonstrate
-    from stirred.casebook.paper import Rerun, rerun
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
@@ -55,16 +55,12 @@ def demonstrate(folder: Path, progress: Callable[[str], None] = lambda _: None) 
         progress("comparing the two")
         compared = compare(temporary / PLANS[0], temporary / PLANS[1])
         write_atomically(temporary / "comparison.html", compared.page())
-    return Demonstration(folder, {name: _moved(m, folder / name) for name, m in made.items()}, compared)
+    return Demonstration(
+        folder, {name: replace(m, folder=folder / name) for name, m in made.items()}, compared
+    )
 
 
 def example_plan(name: str) -> str:
     """The text of a shipped plan."""
     place = resources.files("stirred.casebook") / "examples" / f"{name}.yaml"
     return place.read_text(encoding="utf-8")
-
-
-def _moved(made: Made, folder: Path) -> Made:
-    from dataclasses import replace
-
-    return replace(made, folder=folder)

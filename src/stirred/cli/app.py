@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stirred import __version__
-from stirred.cli import audit, demo, ledger, mechanism, release, spec, swap, topdown
+from stirred.cli import audit, demo, ledger, mechanism, release, reproduce, spec, swap, topdown
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",
@@ -27,6 +27,7 @@ spec.app.command("witness")(mechanism.witness)
 spec.app.command("gaming")(mechanism.gaming)
 app.add_typer(swap.app, name="swap")
 app.add_typer(topdown.app, name="topdown")
+app.command("reproduce")(reproduce.reproduce)
 
 
 @app.callback(invoke_without_command=True)

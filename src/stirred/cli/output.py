@@ -74,7 +74,12 @@ def _fault(error: BaseException) -> Fault:
 
 def print_json(body: dict[str, Any]) -> None:
     """One object on standard output, nothing else."""
-    sys.stdout.write(json.dumps({"schema_version": 1, **body}, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json_text(body))
+
+
+def json_text(body: dict[str, Any]) -> str:
+    """One object with the version of its schema."""
+    return json.dumps({"schema_version": 1, **body}, ensure_ascii=False, indent=2) + "\n"
 
 
 def print_text(text: str) -> None:
@@ -139,15 +144,7 @@ def progress_by_level() -> Iterator[Callable[[str, int, int], None] | None]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, float):
-        return f"{value:g}" if abs(value) >= 100 or value != round(value, 2) else f"{value:.2f}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list):
-        return (
-            " to ".join(map(_cell, value)) if all(isinstance(v, float) for v in value) else "; ".join(value)
-        )
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _print_error(error: StirredError) -> None:

@@ -191,33 +191,6 @@ def catalogue(
 
 @app.command()
 @reported
-def census(as_json: AsJson = False) -> None:
-    """Recompute the 2020 Census: Tables 2 to 5 of "A Refreshment Stirred, Not Shaken"."""
-    from stirred.casebook import census_tables
-
-    tables = census_tables()
-    if as_json:
-        print_json(tables.record())
-        return
-    for table in tables.tables:
-        rows = [[row[name] for name in table.columns] for row in table.rows]
-        headings = [name.replace("_", " ") for name in table.columns]
-        print_table(f"Table {table.number}. {table.title}", headings, rows)
-        print_text("")
-    low, high = tables.like_2010["epsilon"]
-    doubled = tables.duplicated_record
-    print_text(
-        f"Like 2010 (b = {tables.like_2010['largest_stratum']:,}, rates 4% to 2%): "
-        f"nominal ε from {low} to {high}.\n"
-        f"One duplicated record: ρ² = {doubled['rho_squared']} (ε = {doubled['epsilon']} at delta 1e-10).\n"
-    )
-    for note in tables.footnotes:
-        print_text(f"* {note}")
-    print_text("\nAll budgets are nominal: those of different flavors are not comparable.")
-
-
-@app.command()
-@reported
 def schema(
     of: Annotated[str, typer.Argument(help="specification or mechanism.")] = "specification",
     as_json: AsJson = False,

@@ -9,11 +9,10 @@ import typer
 
 from stirred.cli.arguments import loss as aim
 from stirred.cli.arguments import named, probability, stratum
-from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
+from stirred.cli.output import print_card, print_json, print_text, progress_by_level, reported
 from stirred.cli.trial import folder_for, print_trial
 
 if TYPE_CHECKING:
-    from stirred.casebook import Rerun
     from stirred.release import Job
 
 app = typer.Typer(
@@ -151,43 +150,6 @@ def run(
     with progress_by_level() as progress:
         made = trial(job, folder_for(output), progress=progress, accept_determined=accept_determined)
     print_trial(made, job.exposures(), as_json)
-
-
-@app.command("demo-1940")
-@reported
-def demo_1940(
-    output: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("stirred-1940"),
-    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Runs at each swap rate.")] = 20,
-    as_json: AsJson = False,
-) -> None:
-    """Rerun the paper on embedded records of Massachusetts 1940: Tables 1 and 2, Figures 1 and 2."""
-    from stirred.casebook import rerun
-    from stirred.interchange import write_atomically
-    from stirred.places import require_file
-    from stirred.show import mape_figure, swap_rate_figure
-
-    require_file(output / "figure-1.svg")
-    shown = rerun(runs=runs)
-    write_atomically(output / "figure-1.svg", mape_figure(dict(shown.figure_1)))
-    write_atomically(output / "figure-2.svg", swap_rate_figure())
-    if as_json:
-        print_json(_demonstration(shown) | {"folder": str(output)})
-        return
-    table = shown.table_1
-    headings = [name.replace("_", " ") for name in table.columns]
-    title = "Table 1. Dwelling ownership by county, true and swapped at 50%"
-    print_table(title, headings, table.rows(), first_whole=True)
-    rows = [[f"{value:.2f}" for value in row.values()] for row in _demonstration(shown)["table_2"]]
-    print_table(f"Table 2. Swap rate to ε (b = {shown.largest_stratum:,})", shown.table_2.columns, rows)
-    print_text(f"\nFigures 1 and 2 are in {output.resolve()}")
-
-
-def _demonstration(shown: Rerun) -> dict[str, Any]:
-    return {
-        "largest_stratum": shown.largest_stratum,
-        "table_1": shown.table_1.to_dicts(),
-        "table_2": [{name: float(value) for name, value in row.items()} for row in shown.table_2.to_dicts()],
-    }
 
 
 def _nesting(pairs: list[str] | None, none: bool) -> tuple[tuple[str, str], ...] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stirred.show.page import specification_page
     from stirred.show.report_page import release_page
     from stirred.show.small_multiples import Bar, bar_panel
-    from stirred.show.swap_rate import swap_rate_figure
+    from stirred.show.swap_rate import swap_rate_curve, swap_rate_figure
     from stirred.show.swap_utility import mape_figure
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -1,8 +1,7 @@
-"""One self-contained page about two guarantees: side by side, in words, and in the census tables."""
+"""One self-contained page about two guarantees: side by side, and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -21,13 +20,8 @@ def specification_page(
     names: tuple[str, str],
     entries: int,
     together: str = "",
-    tables: Sequence[Any] = (),
-    footnotes: Sequence[str] = (),
 ) -> str:
-    """The page as HTML text; it loads nothing from anywhere.
-
-    ``together`` says what both promise together; ``tables``, with ``footnotes``, are shown for orientation.
-    """
+    """The page as HTML text; it loads nothing from anywhere. ``together`` says what both promise together."""
     verdict = compare(first, second)
     return _rendered(
         "specification.html",
@@ -37,8 +31,6 @@ def specification_page(
         verdict=verdict,
         rows=[_row(verdict, block, first, second) for block in _BLOCKS],
         figure=swap_rate_figure(),
-        tables=tables,
-        footnotes=footnotes,
         version=__version__,
         entries=entries,
         together=together,

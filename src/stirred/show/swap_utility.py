@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stirred.errors import InputError
+from stirred.show.plane import WIDTH, Plane
 
-WIDTH, HEIGHT = 760, 430
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 20, 50
+LEFT, RIGHT = 70, 20
 COLOUR = "#0b4f6c"
 STEPS = (1, 2, 2.5, 5, 10)
 
@@ -40,20 +40,22 @@ def mape_figure(results: Mapping[Any, Sequence[float]]) -> str:
             expected="at least one swap rate with at least one run",
             hint="Run the utility measurement first.",
         )
-    scale = _Scale.of(boxes)
-    first, last = boxes[0], boxes[-1]
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        'aria-labelledby="mape-title mape-desc" font-family="system-ui, sans-serif" font-size="13">',
-        '<title id="mape-title">Mean absolute percentage error against swap rate</title>',
-        f'<desc id="mape-desc">Box plots of repeated runs at {len(boxes)} swap rates. The median error is '
-        f"{first.median:.2%} at a swap rate of {first.rate:.4g} and {last.median:.2%} at a swap rate of "
-        f"{last.rate:.4g}.</desc>",
-        *_axes(scale),
-    ]
-    for box in boxes:
-        parts += _drawn(box, scale)
-    return "".join([*parts, "</svg>"])
+    rates, first, last = [box.rate for box in boxes], boxes[0], boxes[-1]
+    gap = min((b - a for a, b in itertools.pairwise(rates)), default=last.rate or 1.0)
+    end = min(1.0, last.rate + gap) or 1.0
+    errors = _ticks(max(value for box in boxes for value in (box.high, *box.beyond)), beyond=True)
+    plane = Plane(LEFT, RIGHT, end, max(errors))
+    half = min(12.0, max(1.0, 0.35 * gap / end * (WIDTH - LEFT - RIGHT)))
+    return plane.figure(
+        "mape",
+        "Mean absolute percentage error against swap rate",
+        f"Box plots of repeated runs at {len(boxes)} swap rates. The median error is {first.median:.2%} at a "
+        f"swap rate of {first.rate:.4g} and {last.median:.2%} at a swap rate of {last.rate:.4g}.",
+        [
+            *plane.axes(_ticks(end), errors, "mean absolute percentage error"),
+            *(part for box in boxes for part in _drawn(box, plane, half)),
+        ],
+    )
 
 
 @dataclass(frozen=True)
@@ -94,86 +96,30 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return values[below] + (place - below) * (values[above] - values[below])
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Axes: rates from zero to the last, errors from zero to a round number; and the width of a box."""
-
-    last_rate: float
-    rate_step: float
-    highest: float
-    error_step: float
-    half: float
-
-    @classmethod
-    def of(cls, boxes: Sequence[_Box]) -> _Scale:
-        top = max(value for box in boxes for value in (box.high, *box.beyond))
-        error_step = _round_step(top)
-        highest = error_step * max(1, math.ceil(top / error_step - 1e-9))
-        rates = [box.rate for box in boxes]
-        gap = min((b - a for a, b in itertools.pairwise(rates)), default=rates[-1] or 1.0)
-        last_rate = min(1.0, rates[-1] + gap) or 1.0
-        half = min(12.0, max(1.0, 0.35 * gap / last_rate * (WIDTH - LEFT - RIGHT)))
-        return cls(last_rate, _round_step(last_rate), highest, error_step, half)
-
-    def x(self, rate: float) -> float:
-        """Horizontal place of a swap rate."""
-        return LEFT + rate / self.last_rate * (WIDTH - LEFT - RIGHT)
-
-    def y(self, error: float) -> float:
-        """Vertical place of an error."""
-        return TOP + (1 - error / self.highest) * (HEIGHT - TOP - BOTTOM)
+def _ticks(span: float, beyond: bool = False) -> dict[float, str]:
+    """Round steps in at most six parts of a span, up to its end or to the first step ``beyond`` it."""
+    step = 0.01
+    if span > 0:
+        power = 10.0 ** math.floor(math.log10(span / 6))
+        step = next(part * power for part in STEPS if part * power >= span / 6 * (1 - 1e-9))
+    count = max(1, math.ceil(span / step - 1e-9)) if beyond else math.floor(span / step + 1e-9)
+    return {i * step: f"{100 * i * step:.4g}%" for i in range(count + 1)}
 
 
-def _round_step(span: float) -> float:
-    """A round step that divides a span into at most six parts."""
-    if span <= 0:
-        return 0.01
-    power = 10.0 ** math.floor(math.log10(span / 6))
-    return next(step * power for step in STEPS if step * power >= span / 6 * (1 - 1e-9))
-
-
-def _drawn(box: _Box, scale: _Scale) -> list[str]:
-    x, half = scale.x(box.rate), scale.half
-    top, bottom = scale.y(box.upper), scale.y(box.lower)
+def _drawn(box: _Box, plane: Plane, half: float) -> list[str]:
+    x, top, bottom = plane.x(box.rate), plane.y(box.upper), plane.y(box.lower)
     whiskers = "".join(
-        f"M{x:.1f} {scale.y(a):.1f}V{scale.y(b):.1f}M{x - half / 2:.1f} {scale.y(b):.1f}h{half:.1f}"
+        f"M{x:.1f} {plane.y(a):.1f}V{plane.y(b):.1f}M{x - half / 2:.1f} {plane.y(b):.1f}h{half:.1f}"
         for a, b in ((box.upper, box.high), (box.lower, box.low))
     )
     return [
         f'<path d="{whiskers}" fill="none" stroke="{COLOUR}"/>',
         f'<rect x="{x - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
         f'height="{max(bottom - top, 0.5):.1f}" fill="#d7e6ec" stroke="{COLOUR}"/>',
-        f'<line x1="{x - half:.1f}" x2="{x + half:.1f}" y1="{scale.y(box.median):.1f}" '
-        f'y2="{scale.y(box.median):.1f}" stroke="{COLOUR}" stroke-width="2"/>',
+        f'<line x1="{x - half:.1f}" x2="{x + half:.1f}" y1="{plane.y(box.median):.1f}" '
+        f'y2="{plane.y(box.median):.1f}" stroke="{COLOUR}" stroke-width="2"/>',
         *(
-            f'<circle cx="{x:.1f}" cy="{scale.y(v):.1f}" r="2" fill="none" stroke="{COLOUR}"/>'
+            f'<circle cx="{x:.1f}" cy="{plane.y(v):.1f}" r="2" fill="none" stroke="{COLOUR}"/>'
             for v in box.beyond
         ),
     ]
-
-
-def _axes(scale: _Scale) -> list[str]:
-    floor, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    parts = [f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{floor - TOP}" fill="#fafafa"/>']
-    for error in _ticks(scale.highest, scale.error_step):
-        y = scale.y(error)
-        parts.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_per_cent(error)}</text>')
-    for rate in _ticks(scale.last_rate, scale.rate_step):
-        x = scale.x(rate)
-        parts.append(f'<text x="{x:.1f}" y="{floor + 20}" text-anchor="middle">{_per_cent(rate)}</text>')
-    middle, centre = (LEFT + right) / 2, (TOP + floor) / 2
-    parts.append(f'<text x="{middle}" y="{HEIGHT - 10}" text-anchor="middle">swap rate p</text>')
-    parts.append(
-        f'<text x="16" y="{centre}" text-anchor="middle" transform="rotate(-90 16 {centre})">'
-        "mean absolute percentage error</text>"
-    )
-    return parts
-
-
-def _ticks(last: float, step: float) -> list[float]:
-    return [i * step for i in range(math.floor(last / step + 1e-9) + 1)]
-
-
-def _per_cent(share: float) -> str:
-    return f"{100 * share:.4g}%"
