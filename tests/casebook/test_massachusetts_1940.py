@@ -82,7 +82,7 @@ def test_two_person_households_are_the_largest_stratum(frame: pl.DataFrame) -> N
     assert all(count < 264_331 for size, count in sizes.items() if size != 2)
     assert tuple(sizes) == SIZES
     psa = PermutationSwap(match=("state", "household_size"), swap=("county",), rate="0.05")
-    assert psa.report(frame).largest_stratum == 264_331
+    assert psa.prepare(frame).report.largest_stratum == 264_331
 
 
 def test_households_are_the_same_every_time(frame: pl.DataFrame) -> None:

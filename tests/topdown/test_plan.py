@@ -235,7 +235,8 @@ def test_measurements_are_kept_where_no_table_is_found(
             try_topdown(path, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["publishable"] is False
-    assert manifest["reason"] == f"{TRIAL}; drawn only: county 1: no table"
+    said = "drawn only: no table was found for the nodes of county 1: no table"
+    assert manifest["reason"] == f"{TRIAL}; {said}"
     measurements = tmp_path / "out" / "internal" / "measurements"
     assert all(
         name.startswith("internal/measurements/") or name in {"manifest.json", "internal/seals.json"}
