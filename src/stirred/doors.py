@@ -21,7 +21,8 @@ def door(package: str) -> Door:
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(f"module {package} has no attribute {name}")
+            room = sys.modules[package]
+            raise AttributeError(f"module {package} has no attribute {name}", name=name, obj=room)
         home, original = homes[name]
         module = importlib.import_module(home)
         value = getattr(module, original) if original else module

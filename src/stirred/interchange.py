@@ -21,20 +21,24 @@ if TYPE_CHECKING:
 
 
 def as_polars(frame: object, field: str = "frame") -> pl.DataFrame:
-    """Read a Polars, pandas, PyArrow or DuckDB table, or anything with ``__arrow_c_stream__``."""
+    """Read a Polars, pandas, PyArrow or DuckDB table, or anything with ``__arrow_c_stream__``.
+
+    A reader of record batches is refused: it gives every batch once, and what is left of it, nothing perhaps,
+    looks like a whole table.
+    """
     import polars as pl
 
     if isinstance(frame, pl.DataFrame):
         return frame
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
-    if hasattr(frame, "__arrow_c_stream__"):
+    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, Iterator):
         return pl.DataFrame(frame)
     raise InputError(
-        "this object is not a table",
+        "a reader is not a table" if isinstance(frame, Iterator) else "this object is not a table",
         field=field,
         expected="a Polars, pandas, PyArrow or DuckDB table (anything with __arrow_c_stream__)",
-        hint="Read the file first, for example with polars.read_parquet.",
+        hint="Read the file first, for example with polars.read_parquet; a reader with read_all().",
     )
 
 

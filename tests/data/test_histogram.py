@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import tracemalloc
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from support.spines import Row, Twin, leaf_rows, spine_of
 from support.strategies import reproducibly
 
-from stirred.data import Histogram, Spine, count_cells, level_codes, levels_of
+from stirred.data import Histogram, Spine, count_cells, levels_of
 from stirred.errors import InputError, UnknownName
 from stirred.spec import Schema
 
@@ -146,71 +145,6 @@ def name_of_first(spine: Spine, rows: list[Row], level: int) -> tuple[int, str]:
     return next(name for name in twin.nodes(level) if spine.leaf_codes()[0] in twin.leaves(level, name))
 
 
-@pytest.mark.parametrize(
-    ("column", "levels", "codes"),
-    [
-        (pl.Series(["b", "a", "b"]), ("a", "b"), [1, 0, 1]),
-        (pl.Series(["b", "a"], dtype=pl.Categorical), ("a", "b"), [1, 0]),
-        (pl.Series(["b", "a"], dtype=pl.Enum(["b", "a"])), ("a", "b"), [1, 0]),
-        (pl.Series([2, 1, 2]), (1, 2), [1, 0, 1]),
-        (pl.Series([2, 1], dtype=pl.UInt8), (1, 2), [1, 0]),
-        (pl.Series([2, 1]), ("1", "2"), [1, 0]),
-        (pl.Series(["2", "1"]), (1, 2), [1, 0]),
-        (pl.Series(["02", "01"]), ("01", "02"), [1, 0]),
-        (pl.Series([-1, 10]), (10, 9, -1), [2, 0]),
-        (pl.Series([1, 0]), ("other", 0, 1), [2, 1]),
-        (pl.Series([True, False]), ("false", "true"), [1, 0]),
-        (pl.Series([], dtype=pl.String), ("a",), []),
-        (pl.Series([], dtype=pl.Null), ("a",), []),
-    ],
-)
-def test_levels_are_compared_as_text(column: pl.Series, levels: tuple[Any, ...], codes: list[int]) -> None:
-    found = level_codes(column, "a", levels)
-    assert found.tolist() == codes
-    assert found.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("column", "levels", "count"),
-    [
-        (pl.Series(["a", "secret", "secret", "c"]), ("a", "b"), "3"),
-        (pl.Series(["a", None]), ("a", "b"), "1"),
-        (pl.Series([None, 1]), (1,), "1"),
-        (pl.Series([None, None]), ("a",), "2"),
-        (pl.Series([None, True]), (0, 1), "2"),
-        (pl.Series([None]), ("null", "None", ""), "1"),
-        (pl.Series([777123] * 2000), (1, 2), "2,000"),
-        (pl.Series(["1"]), ("01",), "1"),
-        (pl.Series([1]), ("01",), "1"),
-        (pl.Series([1.0]), (1,), "1"),
-        (pl.Series([float("nan")]), (1,), "1"),
-        (pl.Series(["A", "a "]), ("a",), "2"),
-    ],
-)
-def test_values_outside_the_levels_are_counted_not_shown(
-    column: pl.Series, levels: tuple[Any, ...], count: str
-) -> None:
-    with pytest.raises(InputError) as error:
-        level_codes(column, "colour", levels)
-    assert error.value.problem == f"{count} records have no value of colour among its levels"
-    assert error.value.field == "colour"
-    for secret in ("secret", "777123", "nan"):
-        assert secret not in str(error.value)
-
-
-@pytest.mark.parametrize("column", [[["secret"]], [b"secret"], [{"x": "secret"}]])
-def test_a_column_that_holds_no_codes_is_refused(column: list[object]) -> None:
-    with pytest.raises(InputError, match="which is not read") as error:
-        level_codes(pl.Series(column), "colour", ("a",))
-    assert "secret" not in str(error.value)
-
-
-def test_levels_that_are_written_alike_are_refused() -> None:
-    """1 and "1" would count a record twice."""
-    with pytest.raises(InputError, match="two levels of colour are written alike"):
-        level_codes(pl.Series([1]), "colour", (1, "1"))
-
-
 def test_tables_and_places_that_do_not_fit() -> None:
     spine = Spine.from_prefixes(["1", "2"], {"leaf": 1})
     good = persons_frame([("1", "f", 0)])
@@ -224,8 +158,8 @@ def test_tables_and_places_that_do_not_fit() -> None:
     assert "9876" not in str(error.value)
 
 
-def test_a_million_persons_are_counted_in_less_than_a_second() -> None:
-    """25,181 leaves and a schema of 2016 cells: the size of Rhode Island. The best of three runs."""
+def test_a_million_persons_take_the_memory_of_a_million_persons() -> None:
+    """25,181 leaves and a schema of 2016 cells, the size of Rhode Island: no dense table is made of them."""
     count, size = 1_052_567, 25_181
     draws = np.random.default_rng(1)
     schema = Schema.of(hhgq=range(8), voting_age=(1, 2), hispanic=(1, 2), race=range(1, 64))
@@ -233,12 +167,11 @@ def test_a_million_persons_are_counted_in_less_than_a_second() -> None:
     numbers = draws.integers(0, size, count)
     columns = {a.name: draws.choice(np.array(a.levels), count) for a in schema.attributes}
     frame = pl.DataFrame({"block": pl.Series(spine.leaf_codes()).gather(numbers), **columns})
-    seconds = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        leaves = count_cells(frame, schema, spine, "block")
-        seconds.append(time.perf_counter() - begin)
+    tracemalloc.start()
+    leaves = count_cells(frame, schema, spine, "block")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * count * 8 < size * 2016 * 8 / 4
     assert np.array_equal(leaves.totals(), np.bincount(numbers, minlength=size))
     races = np.bincount(columns["race"] - 1, minlength=63)
     assert np.array_equal(leaves.grouped(np.arange(2016) % 63, 63).sum(axis=0), races)
-    assert min(seconds) < 1.0

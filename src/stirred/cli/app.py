@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from stirred import __version__
 from stirred.cli import audit, demo, ledger, mechanism, release, reproduce, spec, swap, topdown
+from stirred.version import __version__
 
 app = typer.Typer(
     help="Disclosure avoidance for censuses and surveys, with guarantees that say what they mean.",

@@ -1,4 +1,7 @@
-"""Tables of records: reading, coding columns as integers, tabulating, measuring error and exposure."""
+"""Tables of records: reading, coding columns as integers, tabulating, measuring error and exposure.
+
+``read`` makes a ``Dataset`` of files and frames, ``Spine`` a geography of a public list of places.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from stirred.doors import door
 
 if TYPE_CHECKING:
     from stirred.data.codes import Codes, code_columns, physical, row_hashes
+    from stirred.data.dataset import Dataset, read
     from stirred.data.error import ErrorSummary, compare_counts, compare_tables, cramers_v
     from stirred.data.exposure import (
         MOST_DETERMINED,
@@ -19,8 +23,9 @@ if TYPE_CHECKING:
         percent,
     )
     from stirred.data.fingerprints import fingerprint
-    from stirred.data.histogram import Histogram, count_cells, level_codes, levels_of
+    from stirred.data.histogram import Histogram, count_cells, levels_of
+    from stirred.data.levels import level_codes, require_levels
     from stirred.data.spine import Spine
-    from stirred.data.table import read_table, require_columns, require_levels, tabulate
+    from stirred.data.table import read_table, require_columns, tabulate
 else:
     __getattr__, __dir__, __all__ = door(__name__)

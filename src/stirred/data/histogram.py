@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.spine import Spine, require_codes
+from stirred.data.levels import level_codes
+from stirred.data.spine import Spine
 from stirred.data.table import require_columns
-from stirred.errors import InputError
 from stirred.spec import Schema
 
 if TYPE_CHECKING:
@@ -114,34 +114,3 @@ def count_cells(frame: pl.DataFrame, schema: Schema, spine: Spine, leaf: str) ->
         cells = cells * len(attribute.levels) + codes
         width *= len(attribute.levels)
     return Histogram.of_pairs(nodes, cells, spine.size(spine.depth - 1), width)
-
-
-def level_codes(column: pl.Series, name: str, levels: tuple[Any, ...]) -> NDArray[np.int64]:
-    """The position of every value among the levels, compared as text: 1 is "1", but not "01" or 1.0."""
-    import polars as pl
-
-    written = [str(level) for level in levels]
-    if len(set(written)) != len(written):
-        raise InputError(
-            f"two levels of {name} are written alike",
-            field=name,
-            expected="levels that differ as text: 1 and '1' do not",
-            hint="Keep one of the two in the schema.",
-        )
-    own = pl.DataFrame(
-        {"level": written, "code": range(len(levels))}, schema={"level": pl.String, "code": pl.Int64}
-    )
-    require_codes(column, name)
-    # Few values are distinct: only those are turned into text.
-    values = pl.DataFrame({"value": column.unique()})
-    distinct = values.with_columns(level=pl.col("value").cast(pl.String)).join(own, on="level", how="inner")
-    found = pl.DataFrame({"value": column}).join(distinct, on="value", how="left", maintain_order="left")
-    codes = found.get_column("code")
-    if codes.null_count():
-        raise InputError(
-            f"{codes.null_count():,} records have no value of {name} among its levels",
-            field=name,
-            expected="one of the levels that the schema lists",
-            hint="Correct the data, or list every level of the codebook in the schema.",
-        )
-    return codes.to_numpy()

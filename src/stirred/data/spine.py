@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.table import require_kind
+from stirred.data.levels import located, require_codes, spread
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 
@@ -151,20 +151,8 @@ class Spine:
 
     def locate(self, codes: pl.Series) -> NDArray[np.int64]:
         """The leaf of every record, from the code of its leaf; refused if one is unknown."""
-        import polars as pl
-
         last = self.levels[-1]
-        require_codes(codes, last)
-        own = pl.DataFrame(
-            {"code": list(self.leaf_codes()), "leaf": np.arange(self.size(self.depth - 1))},
-            schema={"code": pl.String, "leaf": pl.Int64},
-        )
-        found = (
-            pl.DataFrame({"code": codes.cast(pl.String)})
-            .join(own, on="code", how="left", maintain_order="left")
-            .get_column("leaf")
-        )
-        unknown = found.null_count()
+        places, unknown = located(codes, last, self.leaf_codes())
         if unknown:
             raise InputError(
                 f"{unknown:,} records have a {last} that the geography does not list",
@@ -172,7 +160,7 @@ class Spine:
                 expected="codes of the public geography",
                 hint="Compare the two lists of codes (leading zeros, an older edition of the map).",
             )
-        return found.to_numpy()
+        return spread(codes, places)
 
     def leaf_codes(self) -> tuple[str, ...]:
         """The code by which each leaf is known: its own, or the nearest above where its own is missing."""
@@ -200,14 +188,6 @@ class Spine:
             },
             schema=dict.fromkeys(self.levels, pl.String),
         )
-
-
-def require_codes(column: pl.Series, name: str) -> None:
-    """Refuse a column of lists, bytes or other things that are not one code a row; an empty one has none."""
-    import polars as pl
-
-    if column.dtype != pl.Null:
-        require_kind(column.dtype, name)
 
 
 def _check_levels(levels: Sequence[str]) -> None:

@@ -13,8 +13,6 @@ from stirred.interchange import as_polars
 if TYPE_CHECKING:
     import polars as pl
 
-    from stirred.spec import Schema
-
 
 def read_table(source: object, field: str = "data") -> pl.DataFrame:
     """A Parquet or CSV file by its path, or any table that speaks Arrow."""
@@ -105,28 +103,6 @@ def require_kind(kind: pl.DataType, column: str) -> None:
             expected="text, whole numbers of up to 64 bits, floats, dates, date-times or true/false",
             hint="Convert the column, or leave it out of the plan.",
         )
-
-
-def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) -> None:
-    """Refuse a table with a column that the codebook lacks, or a value outside its levels."""
-    import polars as pl
-
-    for column in columns:
-        schema.require((column,), "codebook")
-        require_kind(frame.schema[column], column)
-        levels = schema.codebook().get(column)
-        if levels is None:
-            continue
-        listed = pl.Series(list(levels), strict=False)
-        found = frame[column].drop_nulls().unique()
-        same_kind = found.dtype.is_numeric() == listed.dtype.is_numeric()
-        if not same_kind or not set(found.to_list()) <= set(levels):
-            raise InputError(
-                f"the column {column} has values outside its levels",
-                field=column,
-                expected=f"one of the {len(levels)} levels of the codebook, of the same type",
-                hint="Correct the records or complete the codebook; the values are not shown.",
-            )
 
 
 def tabulate(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

@@ -1,4 +1,7 @@
-"""The museum: known bugs as broken mechanisms, their correct twins, and the audits that tell them apart."""
+"""The museum: known bugs as broken mechanisms, their correct twins, and the audits that tell them apart.
+
+``collected`` lists the exhibits; ``self_test`` audits them all.
+"""
 
 from __future__ import annotations
 

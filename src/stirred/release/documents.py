@@ -9,7 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from stirred import __version__
 from stirred.interchange import write_csv
 from stirred.ledger import Amount, Ledger, Spend, Statement
 from stirred.places import inside, slug
@@ -32,6 +31,7 @@ from stirred.report import (
 )
 from stirred.report import record_of as registry_record
 from stirred.spec import Specification
+from stirred.version import __version__
 
 ERRORS = "errors.json"
 

@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stirred import __version__
 from stirred.audit import ANNOUNCED, Finding, Verdict, claim_audit, falls_short, require_auditable
 from stirred.data import percent
 from stirred.errors import Refusal
@@ -29,6 +28,7 @@ from stirred.release.plan import Plan
 from stirred.release.release_audit import add_to, published_claim
 from stirred.release.replay import replayed
 from stirred.spec import Budget, Exact, Specification, plural
+from stirred.version import __version__
 
 DRAWS = 100_000
 

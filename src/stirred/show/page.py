@@ -6,10 +6,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from stirred import __version__
 from stirred.show.format import cited, heading, size, written
 from stirred.show.swap_rate import swap_rate_figure
 from stirred.spec import Specification, compare
+from stirred.version import __version__
 
 _BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
 

@@ -113,6 +113,12 @@ def compose(
         A flavor to state the result in; every part's guarantee must carry over to it.
     reads
         Invariants that the post-processing of the outputs reads from the confidential data.
+
+    Examples
+    --------
+    >>> from stirred.spec import catalogue
+    >>> print(compose(catalogue.specification("tda-dhc"), catalogue.specification("safetab-p")).budget)
+    ρ² = 35.066
     """
     if not parts:
         raise _nothing()

@@ -101,6 +101,14 @@ def convert(
     attributes
         From pure DP to zCDP: all that the mechanism reads of a record, where the domain's schema has more.
         This becomes an assumption of the result (``separation.require_reads``).
+
+    Examples
+    --------
+    >>> from stirred.spec import catalogue
+    >>> census = catalogue.specification("tda-dhc")
+    >>> made = convert(census, "approximate", delta="1e-10", on_distance="neighbours")
+    >>> print(made.specification.budget)
+    ε = 52.8169
     """
     edge = _edge(specification, target)
     _require_concentrated(edge, attributes)

@@ -152,7 +152,15 @@ class Comparison(Tabular):
 
 
 def compare(first: Specification, second: Specification) -> Comparison:
-    """Compare two specifications block by block and overall."""
+    """Compare two specifications block by block and overall.
+
+    Examples
+    --------
+    >>> from stirred.spec import Budget, catalogue
+    >>> one, two = (catalogue.specification("pure-dp", Budget.epsilon(e)) for e in (1, 2))
+    >>> print(compare(one, two).overall)
+    stronger
+    """
     one, two = normalised(first), normalised(second)
     blocks = [_domains(first, second)]
     if blocks[0].order == Order.EQUIVALENT:
