@@ -10,8 +10,8 @@ import time
 from fractions import Fraction
 
 import polars as pl
-
 from support.protocol import guaranteed
+
 from stirred.audit import audit_laws, exact_audit
 from stirred.spec import Distribution, Domain, FiniteMechanism, Trivial, protection_loss
 from stirred.swap import PermutationSwap, pattern_records, universe

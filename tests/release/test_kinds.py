@@ -216,3 +216,16 @@ def test_the_plan_is_read_once_and_a_job_opens_itself(place: Path, monkeypatch: 
     monkeypatch.setattr(Plan, "load", classmethod(lambda cls, path: seen.append(path) or honest(cls, path)))
     job = opened(place / "one.yaml")
     assert opened(job) is job and len(seen) == 1
+
+
+def test_a_trial_does_not_say_that_a_checklist_was_settled(place: Path) -> None:
+    """A defect of the first trials by this way: every step was called settled, although nobody had looked."""
+    from stirred.noise import TestSource
+    from stirred.release import trial, trial_of
+
+    job = trial_of({"kind": "count", "file": str(place / "records.parquet"), "epsilon": 1})
+    made = trial(job, place / "tried", random=TestSource(1))
+    report = json.loads((made.folder / "internal" / "report.json").read_text(encoding="utf-8"))
+    assert report["checklist"]["sentence"] == "A trial: the checklist was not consulted."
+    assert {step["state"] for step in report["checklist"]["steps"]} == {"not consulted", "this release"}
+    assert not made.publishable and "a trial" in made.manifest.facts["reason"]

@@ -93,6 +93,8 @@ def run(
     stirred.errors.InputError: ...
     """
     job = opened(plan)
+    # A link that leads nowhere, or in circles, is refused before it is followed.
+    require_new(output)
     named, output = output, place_of(output)
     source = RandomSource() if random is None else random
     if source.publishable and ledger is None:
@@ -102,7 +104,6 @@ def run(
             expected="a ledger in which the data set is open",
             hint="Create one and open the data set, or make a test run.",
         )
-    require_new(output)
     known = None if ledger is None or not source.publishable else known_spend(job.plan, ledger)
     if ledger is not None and known is not None and known.manifest is not None:
         return _recovered(output, named, ledger, known)
@@ -151,12 +152,12 @@ def trial(
     the refusal is raised. ``accept_determined`` says why more determined records are accepted than the plan
     allows.
     """
-    named, output = output, place_of(output)
     require_new(output)
+    named, output = output, place_of(output)
     specification, accepted = job.specification(), accept_determined.strip()
     at = datetime.now(UTC)
     override = Override(determined=True, by=job.plan.curator, reason=accepted, at=at) if accepted else None
-    facts, passage = protected(job, job.facts(), Passage(), override)
+    facts, passage = protected(job, job.facts(), Passage(consulted=False), override)
     job.require_presentable()
     require_room(output, job.room())
     source = RandomSource() if random is None else random
@@ -279,19 +280,19 @@ class _Run:
     def tried(self, output: Path, reason: str) -> Manifest:
         """Draw, or take what was drawn, and write everything to ``internal/``."""
         refused = None
-        with working_folder(neighbour(output, "test")) as work:
+        with alone(output), working_folder(neighbour(output, "test")) as work:
             folder = work.folder / INTERNAL
             if self.drawn is None:
                 primitive = self.job.draw(self.source.spawn(), folder)
             else:
                 primitive = self.job.recall(self.drawn)
             try:
-                manifest = self._written(work.folder, folder, primitive, None, reason)
+                self.job.finish(primitive, self.job.prepared.public, self.progress)
             except Refusal as refusal:
-                refused, reason = refusal, f"{reason}; drawn only: {refusal.problem}"
-                if not any(folder.iterdir()):
-                    raise
-                manifest = self._sealed(work.folder, None, reason)
+                refused = refusal
+                manifest = self._sealed(work.folder, None, f"{reason}; drawn only: {refusal.problem}")
+            else:
+                manifest = self._written(work.folder, folder, primitive, None, reason)
             settle(work.folder)
             work.folder.rename(output)
         if refused is not None:

@@ -269,9 +269,10 @@ class Passage(Block):
     """That a checklist passed the gate, and how: what the ledger and the report record.
 
     ``overridden`` lists the mandatory steps that were open; ``optional`` the optional ones; ``determined``
-    says that the exact statistics determine more records than the plan allows.
+    says that the exact statistics determine more records than the plan allows. In a trial it was not ``consulted``.
     """
 
+    consulted: bool = True
     overridden: tuple[int, ...] = ()
     optional: tuple[int, ...] = ()
     determined: bool = False
@@ -288,7 +289,11 @@ class Passage(Block):
 
     def sentence(self) -> str:
         """In words."""
-        if self.override is None:
+        if not self.consulted:
+            text = "A trial: the checklist was not consulted."
+            if self.override is not None:
+                text += f" It was made although there are {DETERMINED}. Reason given: {self.override.reason}"
+        elif self.override is None:
             text = "Every mandatory step of the checklist was settled before the release."
         else:
             listed = ", ".join(STEPS[n - 1].title.lower() for n in self.overridden)

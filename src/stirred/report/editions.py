@@ -410,11 +410,12 @@ def _checklist(record: ReleaseRecord) -> dict[str, Any]:
     states = dict.fromkeys(passage.overridden, "open, released by override")
     states |= dict.fromkeys(passage.optional, "open (optional)")
     states[RELEASE] = "this release"
+    usual = "settled" if passage.consulted else "not consulted"
     override = passage.override
     return {
         "sentence": passage.sentence(),
         "steps": [
-            {"step": step.number, "title": step.title, "state": states.get(step.number, "settled")}
+            {"step": step.number, "title": step.title, "state": states.get(step.number, usual)}
             for step in STEPS
         ],
         "override": None

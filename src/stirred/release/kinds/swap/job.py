@@ -156,6 +156,13 @@ class SwapJob(Job):
                 hint="List every column with a role and every column of persons to publish.",
             )
         self._require_whole()
+        if s.by is not None and (s.persons is not None or s.by not in s.roles):
+            raise InputError(
+                f"the households cannot be divided by {s.by}",
+                field="mechanism.by",
+                expected="a matching, holding or swapping variable, and no persons",
+                hint="Name a place that is matched or swapped; persons are written in one file.",
+            )
         for table in s.tables:
             for part in parts_of(table):
                 if part not in s.roles:
