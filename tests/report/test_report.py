@@ -41,7 +41,7 @@ from stirred.report import (
 from stirred.report.meaning import Meaning, belief_text
 from stirred.spec import Budget, Specification, catalogue
 from stirred.spec.blocks.output_premetric import TotalVariation
-from stirred.spec.calculus.conversion import census_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -283,7 +283,7 @@ def test_markdown_and_html_carry_every_fact_of_the_json(name: str) -> None:
         facts["meaning"].pop("picture"),
         [b.pop("symbol") for b in facts["guarantee"]["blocks"]],
     )
-    assert picture["before"] == "1/10" and len(symbols) == 5
+    assert picture["before"] == 0.1 and len(symbols) == 5
     kept = {"schema_version", "type"}
     wanted = [text for key, value in facts.items() if key not in kept for text in leaves(value) if text]
     assert len(wanted) > 200
@@ -414,8 +414,12 @@ def test_pure_budgets_in_odds() -> None:
     """ln 3 multiplies odds by three: a half becomes three quarters, and nine to one for two units."""
     specification = catalogue.specification("psa-2020-county")
     meaning = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon("ln(3)")}))
-    one, two = (odds.record() for odds in meaning.odds)
+    one, two = (odds.words() for odds in meaning.odds)
     assert (one["factor"], two["factor"]) == ("3.00", "9.00")
+    numbers = meaning.record()
+    assert [row["factor"] for row in numbers["odds"]] == [3.0, 9.0]
+    assert [b["after"] for b in numbers["odds"][0]["beliefs"]][2:] == [0.25, 0.75]
+    assert numbers["picture"] == {"before": 0.1, "after": 0.25}
     assert [b["after"] for b in one["beliefs"]] == ["0.1 of 100", "3 of 100", "25 of 100", "75 of 100"]
     assert two["beliefs"][-1]["after"] == "90 of 100"
     assert "at most 25 of 100 after it." in meaning.short
@@ -440,7 +444,9 @@ def test_zcdp_in_odds_uses_the_tail_of_the_loss_at_each_distance() -> None:
 def test_huge_and_infinite_budgets_promise_nothing() -> None:
     specification = catalogue.specification("psa-2020-county")
     huge = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon(5_000)}))
-    assert {b["after"] for odds in huge.odds for b in odds.record()["beliefs"]} == {"100 of 100 (no limit)"}
+    assert {b["after"] for odds in huge.odds for b in odds.words()["beliefs"]} == {"100 of 100 (no limit)"}
+    numbers = huge.odds[0].record()
+    assert numbers["factor"] is None and 2171 < numbers["log10_factor"] < 2172
     assert "hardly limits" in huge.short
     endless = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon("inf")}))
     assert endless.odds == () and "budget is infinite" in endless.short
@@ -460,7 +466,7 @@ def test_other_measures_are_not_read_as_odds() -> None:
     [("0", "0 of 100"), ("25", "25 of 100"), ("25.01", "25.1 of 100"), ("99.95", "100 of 100 (no limit)")],
 )
 def test_beliefs_are_rounded_up(percent: str, words: str) -> None:
-    assert belief_text(Fraction(percent)) == words
+    assert belief_text(Fraction(percent) / 100) == words
 
 
 def test_what_may_be_said_follows_from_the_budget() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred.report.checklist import RELEASE, STEPS
 from stirred.report.governance import CAVEATS, LEGAL_NOTE, LEGAL_REGIMES, NORMS, PRECEDENTS, SAFES, Governance
-from stirred.report.meaning import Meaning
+from stirred.report.meaning import Meaning, belief_text
 from stirred.report.record import (
     BudgetShare,
     Column,
@@ -112,7 +112,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
             "figures_in_all": f"{sum(e.figures or 0 for e in record.exact):,}",
             "constraints": list(record.constraints),
         },
-        "meaning": meaning.record(),
+        "meaning": meaning.record() | {"odds": [odds.words() for odds in meaning.odds]},
         "swap": _swap(record),
         "budget": _budget(record.budget),
         "audit": _audit(record),
@@ -149,7 +149,7 @@ def _facts(record: ReleaseRecord) -> dict[str, Any]:
 def _delta(record: ReleaseRecord) -> Fraction | None:
     """The delta that the release table converts at."""
     found = record.table.parameters
-    return Fraction(found.delta.exact) if found is not None and found.delta.converted else None
+    return found.delta.value if found is not None and found.delta.converted else None
 
 
 def _summary(record: ReleaseRecord, meaning: Meaning) -> list[str]:
@@ -437,8 +437,8 @@ def _figures(record: ReleaseRecord, facts: Mapping[str, Any]) -> dict[str, list[
     figures: dict[str, list[tuple[str, str]]] = {"odds": [], "swap": [], "budget": [], "geography": []}
     belief = facts["meaning"]["picture"]
     if belief is not None:
-        before, after = Fraction(belief["before"]), Fraction(belief["after"])
-        figures["odds"].append(("", odds_figure(before, after, words_after=belief["words"])))
+        before, after = (Fraction(str(belief[name])) for name in ("before", "after"))
+        figures["odds"].append(("", odds_figure(before, after, words_after=belief_text(after))))
     rate, largest = record.swap_rate, record.largest_stratum
     if rate is not None and largest is not None and largest >= 2 and 0 < rate < 1:
         figures["swap"].append(("", swap_rate_figure((largest,), mark=rate)))
