@@ -25,6 +25,7 @@ class Halved(Premetric):
 
     kind: Literal["halved"] = "halved"
     symbol: ClassVar[str] = "D_half"
+    words: ClassVar[str] = "the log-ratio of probabilities is at most twice the budget"
     properties: ClassVar[Properties] = Properties(
         law="sum", positive=True, symmetric=True, post_processing=True, linear_group=True
     )
@@ -38,9 +39,6 @@ class Halved(Premetric):
 
     def log_odds(self, amount: Exact, delta: Fraction) -> Exact:
         return amount * 2
-
-    def sentence(self) -> str:
-        return "the log-ratio of probabilities is at most twice the budget"
 
 
 def halved(amount: object) -> Specification:

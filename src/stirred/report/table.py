@@ -220,12 +220,10 @@ class ReleaseTable(Tabular):
     def to_markdown(self) -> str:
         """The release as a table of fields, then one row for each step."""
         lines = ["| Name | Value |", "| --- | --- |"]
-        lines += [f"| {HEADINGS[k]} | {_cell(v)} |" for k, v in asdict(self.release).items()]
+        lines += [markdown_row(HEADINGS[k], v) for k, v in asdict(self.release).items()]
         columns = ("Step", *HEADINGS.values())
-        lines += ["", "| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-        for name, fields in self.steps:
-            cells = (name, *asdict(fields).values())
-            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        lines += ["", markdown_row(*columns), markdown_row(*("---" for _ in columns))]
+        lines += [markdown_row(name, *asdict(fields).values()) for name, fields in self.steps]
         return "\n".join(lines) + "\n"
 
     def to_csv(self) -> str:
@@ -391,5 +389,6 @@ def _joined(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def markdown_row(*cells: str) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -8,19 +8,18 @@ from typing import Annotated, Any
 from pydantic import Field, SerializeAsAny, WrapValidator
 
 from stirred.spec.blocks.output_premetric.base import Premetric, Properties, Variant
-from stirred.spec.blocks.output_premetric.chi_squared import ChiSquared
 from stirred.spec.blocks.output_premetric.coarsened import Coarsened
-from stirred.spec.blocks.output_premetric.density_ratio import DensityRatio
 from stirred.spec.blocks.output_premetric.described import Described
+from stirred.spec.blocks.output_premetric.distance import ChiSquared, Hellinger, TotalVariation, Wasserstein
 from stirred.spec.blocks.output_premetric.multiplicative import (
     LEAST_DELTA,
     Approximate,
     ApproximateCurve,
+    DensityRatio,
     Multiplicative,
 )
 from stirred.spec.blocks.output_premetric.renyi import KullbackLeibler, NormalisedRenyi, Renyi
 from stirred.spec.blocks.output_premetric.trade_off import GaussianTradeOff, TradeOffCurve, TradeOffFunctional
-from stirred.spec.blocks.output_premetric.variation import Hellinger, TotalVariation, Wasserstein
 
 
 def _made_or_read(value: object, read: Callable[[object], Any]) -> Any:

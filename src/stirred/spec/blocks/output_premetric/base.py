@@ -9,7 +9,7 @@ loss), whether it falls under post-processing, and how it composes and scales.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, Self
@@ -28,6 +28,7 @@ ONE = Exact.of(1)
 
 Law = Literal["sum", "sum of squares", "product", "sum and deltas", "tensor", "none"]
 Variant = Literal["Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"]
+OfLaws = Callable[[Distribution, Distribution], Exact]
 Bound = tuple[Exact, str]
 """A number k with D' <= k D for all pairs of laws, and the reason."""
 
@@ -52,8 +53,20 @@ class Properties:
         return self.positive and self.symmetric and self.triangle
 
 
+METRIC = Properties(
+    law="sum",
+    positive=True,
+    symmetric=True,
+    triangle=True,
+    infinite_if_singular=True,
+    post_processing=True,
+    linear_composition=True,
+    linear_group=True,
+)
+
+
 class Premetric(Block):
-    """An output premetric.
+    """An output premetric, by its ``words``, its ``properties`` and the divergence ``of_laws``.
 
     ``coordinates`` names the numbers in which budgets of releases that are chosen one after the other add up;
     none, where that is not established. ``rank`` orders the premetrics that are known to demand more than
@@ -64,6 +77,8 @@ class Premetric(Block):
     """
 
     kind: str
+    words: ClassVar[str]
+    of_laws: ClassVar[OfLaws]
     coordinates: ClassVar[tuple[str, ...]] = ()
     below: ClassVar[Mapping[str, Bound]] = {}
     above: ClassVar[Mapping[str, Bound]] = {}
@@ -76,9 +91,9 @@ class Premetric(Block):
     def symbol(self) -> str:
         """Unicode symbol."""
 
-    @abstractmethod
     def sentence(self) -> str:
         """In words."""
+        return self.words
 
     @property
     @abstractmethod
@@ -103,8 +118,8 @@ class Premetric(Block):
         lost = value.is_zero and self.properties.positive and p != q
         return UNDERFLOW if lost else value
 
-    @abstractmethod
-    def _between(self, p: Distribution, q: Distribution) -> Exact: ...
+    def _between(self, p: Distribution, q: Distribution) -> Exact:
+        return type(self).of_laws(p, q)
 
     def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
         """An event that shows the divergence; the likeliest-ratio outcome unless said otherwise."""

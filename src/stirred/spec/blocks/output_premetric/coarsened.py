@@ -45,11 +45,9 @@ class Coarsened(Premetric):
 
     @property
     def parametrisations(self) -> tuple[Parametrisation, ...]:
-        """As the base."""
         return self.base.parametrisations
 
     def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
-        """A union of groups."""
         members = dict(enumerate(self.groups))
         coarse = self.base.worst_event(self._pushed(p), self._pushed(q))
         return frozenset(o for index, group in members.items() if index in coarse for o in group)
@@ -84,15 +82,12 @@ class Coarsened(Premetric):
         return all(any(set(g) <= set(h) for h in other.groups) for g in self.groups)
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.base.sentence()}, LOOKING ONLY AT SOME EVENTS ({self.reason})"
 
     @property
     def unseen(self) -> str:
-        """The events that it leaves out."""
         return f"events that the measure leaves out ({self.reason})"
 
     @property
     def symbol(self) -> str:
-        """That of the base, with a mark."""
         return f"{self.base.symbol}|coarse"

@@ -29,10 +29,8 @@ class Described(Premetric):
         )
 
     def sentence(self) -> str:
-        """In words."""
         return self.meaning
 
     @property
     def symbol(self) -> str:
-        """Its name."""
         return self.name

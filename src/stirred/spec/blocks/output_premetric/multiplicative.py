@@ -1,8 +1,7 @@
-"""Bounds on ratios of probabilities: pure and approximate differential privacy."""
+"""Bounds on ratios of probabilities or densities: pure and approximate differential privacy."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
@@ -13,7 +12,15 @@ from stirred.errors import InputError
 from stirred.spec.arithmetic.exact import Exact
 from stirred.spec.arithmetic.odds import LARGEST_FACTOR, factor_text, odds_exponent, odds_factor
 from stirred.spec.blocks.budget import Budget, Parametrisation
-from stirred.spec.blocks.output_premetric.base import ONE, Bound, Premetric, Properties, Variant
+from stirred.spec.blocks.output_premetric.base import (
+    METRIC,
+    ONE,
+    Bound,
+    OfLaws,
+    Premetric,
+    Properties,
+    Variant,
+)
 from stirred.spec.finite import divergence
 from stirred.spec.finite.distribution import Distribution, Outcome
 
@@ -24,16 +31,10 @@ class _RatioBound(Premetric):
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("epsilon",)
     remark: ClassVar[str] = ""
 
-    @property
-    @abstractmethod
-    def mass(self) -> Fraction: ...
-
     def log_odds(self, amount: Exact, delta: Fraction) -> Exact:
-        """The amount itself."""
         return amount
 
     def allows(self, amount: Exact, unit: str, alike: str, further: str) -> str:
-        """The factor of the odds."""
         factor = odds_factor(amount)
         text = factor_text(factor, odds_exponent(amount))
         if factor is None or factor >= LARGEST_FACTOR:
@@ -50,27 +51,13 @@ class Multiplicative(_RatioBound):
 
     kind: Literal["multiplicative"] = "multiplicative"
     symbol: ClassVar[str] = "D_Mult"
+    words: ClassVar[str] = "the probability of any event may change by a factor of at most e to the budget"
+    of_laws: ClassVar[OfLaws] = divergence.multiplicative
     mass: ClassVar[Fraction] = Fraction(0)
-    properties: ClassVar[Properties] = Properties(
-        law="sum",
-        positive=True,
-        symmetric=True,
-        triangle=True,
-        infinite_if_singular=True,
-        post_processing=True,
-        linear_composition=True,
-        linear_group=True,
-    )
+    properties: ClassVar[Properties] = METRIC
     coordinates: ClassVar[tuple[str, ...]] = ("epsilon",)
     rank: ClassVar[int] = 0
     variant: ClassVar[Variant] = "Pure DP"
-
-    def _between(self, p: Distribution, q: Distribution) -> Exact:
-        return divergence.multiplicative(p, q)
-
-    def sentence(self) -> str:
-        """In words."""
-        return "the probability of any event may change by a factor of at most e to the budget"
 
 
 class Approximate(_RatioBound):
@@ -107,23 +94,18 @@ class Approximate(_RatioBound):
         return divergence.approximate(p, q, self.mass)
 
     def worst_event(self, p: Distribution, q: Distribution) -> frozenset[Outcome]:
-        """The likelihood-ratio prefix."""
         return divergence.approximate_event(p, q, self.mass)
 
     def counted(self, budget: Budget) -> tuple[Exact, ...]:
-        """Epsilon and delta."""
         return budget.largest, self.delta
 
     def restated(self, values: Sequence[Exact]) -> tuple[Premetric, Budget]:
-        """With the delta that is counted."""
         return Approximate(delta=values[1]), Budget.epsilon(values[0])
 
     def stronger(self, other: Self) -> bool:
-        """With a smaller delta."""
         return self.delta < other.delta
 
     def sentence(self) -> str:
-        """In words."""
         return (
             "the probability of any event may change by a factor of at most e to the budget, "
             f"apart from {float(self.mass):g} of probability that is not bounded at all"
@@ -131,7 +113,6 @@ class Approximate(_RatioBound):
 
     @property
     def symbol(self) -> str:
-        """With its delta."""
         return f"D_Mult^(δ={float(self.mass):g})"
 
 
@@ -140,6 +121,10 @@ class ApproximateCurve(Premetric):
 
     kind: Literal["approximate-curve"] = "approximate-curve"
     symbol: ClassVar[str] = "D_Mult^(·)"
+    words: ClassVar[str] = (
+        "for each delta of the curve, the probability of any event may change by a factor of at most e "
+        "to its epsilon, apart from probability delta"
+    )
     properties: ClassVar[Properties] = Properties(
         law="tensor", positive=True, symmetric=True, infinite_if_singular=True, post_processing=True
     )
@@ -153,9 +138,15 @@ class ApproximateCurve(Premetric):
             hint="Use kind 'approximate' with a delta, or verify the curve with satisfies.",
         )
 
-    def sentence(self) -> str:
-        """In words."""
-        return (
-            "for each delta of the curve, the probability of any event may change by a factor of at most e "
-            "to its epsilon, apart from probability delta"
-        )
+
+class DensityRatio(Premetric):
+    """Density ratio metric: between once and twice D_Mult."""
+
+    kind: Literal["density-ratio"] = "density-ratio"
+    symbol: ClassVar[str] = "d_DR"
+    words: ClassVar[str] = "the odds of any two outcomes may change by a factor of at most e to the budget"
+    of_laws: ClassVar[OfLaws] = divergence.density_ratio
+    properties: ClassVar[Properties] = METRIC
+    parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("epsilon",)
+    below: ClassVar[dict[str, Bound]] = {"multiplicative": (Exact.of(2), "d_DR <= 2 D_Mult (Wasserman 1992)")}
+    above: ClassVar[dict[str, Bound]] = {"multiplicative": (ONE, "D_Mult <= d_DR (Wasserman 1992)")}

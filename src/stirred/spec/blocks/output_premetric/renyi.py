@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Literal, Self
 
@@ -9,19 +10,20 @@ from pydantic import model_validator
 
 from stirred.spec.arithmetic.exact import Exact
 from stirred.spec.blocks.budget import Budget, Parametrisation, shown, squared
-from stirred.spec.blocks.output_premetric.base import ONE, Bound, Premetric, Properties, Variant
+from stirred.spec.blocks.output_premetric.base import (
+    METRIC,
+    ONE,
+    Bound,
+    OfLaws,
+    Premetric,
+    Properties,
+    Variant,
+)
 from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 from stirred.spec.finite import divergence
 from stirred.spec.finite.distribution import Distribution
 
-_OF_ONE_ORDER = Properties(
-    law="sum",
-    positive=True,
-    infinite_if_singular=True,
-    post_processing=True,
-    linear_composition=True,
-    exact=False,
-)
+_OF_ONE_ORDER = replace(METRIC, symmetric=False, triangle=False, linear_group=False, exact=False)
 _BY_SUPREMUM: Bound = (ONE, "Renyi divergence is at most max-divergence")
 _GROWING = "Renyi divergence grows with its order"
 
@@ -31,17 +33,12 @@ class NormalisedRenyi(Premetric):
 
     kind: Literal["normalised-renyi"] = "normalised-renyi"
     symbol: ClassVar[str] = "D_NoR"
-    properties: ClassVar[Properties] = Properties(
-        law="sum of squares",
-        positive=True,
-        symmetric=True,
-        triangle=True,
-        infinite_if_singular=True,
-        post_processing=True,
-        linear_composition=True,
-        linear_group=True,
-        exact=False,
+    words: ClassVar[str] = (
+        "the log-ratio of probabilities is allowed a mean and a spread no larger than that of "
+        "Gaussian noise; rare outputs may change by more"
     )
+    of_laws: ClassVar[OfLaws] = divergence.normalised_renyi
+    properties: ClassVar[Properties] = replace(METRIC, law="sum of squares", exact=False)
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("rho_squared", "rho")
     coordinates: ClassVar[tuple[str, ...]] = ("rho_squared",)
     rank: ClassVar[int] = 2
@@ -52,11 +49,7 @@ class NormalisedRenyi(Premetric):
     remark: ClassVar[str] = "rho is the number that the literature publishes; here it is written ρ²."
     tail: ClassVar[str] = "ρ² + 2ρ√(−ln δ) (Bun and Steinke 2016)"
 
-    def _between(self, p: Distribution, q: Distribution) -> Exact:
-        return divergence.normalised_renyi(p, q)
-
     def own(self, budget: Budget) -> tuple[str, Exact]:
-        """Rho squared, however it was given."""
         return "ρ²", self.counted(budget)[0]
 
     def log_odds(self, amount: Exact, delta: Fraction) -> Exact:
@@ -65,19 +58,11 @@ class NormalisedRenyi(Premetric):
         return square if square.rational is None else Exact(census_epsilon(square.rational, delta))
 
     def allows(self, amount: Exact, unit: str, alike: str, further: str) -> str:
-        """The shift of Gaussian noise."""
         square = amount.square
         shift = Exact.computed(1.4142135623731 * float(amount)) if square is None else Exact.sqrt(2 * square)
         return (
             f"One changed {unit} is allowed what Gaussian noise allows whose mean moves by "
             f"{shown(shift, 2)} standard deviations."
-        )
-
-    def sentence(self) -> str:
-        """In words."""
-        return (
-            "the log-ratio of probabilities is allowed a mean and a spread no larger than that of "
-            "Gaussian noise; rare outputs may change by more"
         )
 
 
@@ -105,14 +90,12 @@ class Renyi(Premetric):
         return 1 if self.alpha.is_infinite else 3
 
     def stronger(self, other: Self) -> bool:
-        """Of a larger order."""
         return self.alpha > other.alpha
 
     def _between(self, p: Distribution, q: Distribution) -> Exact:
         return divergence.renyi(p, q, float(self.alpha))
 
     def own(self, budget: Budget) -> tuple[str, Exact]:
-        """Epsilon with its order."""
         return f"ε of order α = {self.alpha}", budget.largest
 
     @property
@@ -121,12 +104,10 @@ class Renyi(Premetric):
         return f"Order alpha = {self.alpha}."
 
     def sentence(self) -> str:
-        """In words."""
         return f"the Rényi divergence of order {self.alpha} is at most the budget"
 
     @property
     def symbol(self) -> str:
-        """With its order."""
         return f"D_α={self.alpha}"
 
 
@@ -135,12 +116,7 @@ class KullbackLeibler(Premetric):
 
     kind: Literal["kullback-leibler"] = "kullback-leibler"
     symbol: ClassVar[str] = "D_KL"
+    words: ClassVar[str] = "the expected log-ratio of probabilities is at most the budget"
+    of_laws: ClassVar[OfLaws] = divergence.kullback_leibler
     properties: ClassVar[Properties] = _OF_ONE_ORDER
     below: ClassVar[dict[str, Bound]] = {"multiplicative": _BY_SUPREMUM, "renyi": (ONE, _GROWING)}
-
-    def _between(self, p: Distribution, q: Distribution) -> Exact:
-        return divergence.kullback_leibler(p, q)
-
-    def sentence(self) -> str:
-        """In words."""
-        return "the expected log-ratio of probabilities is at most the budget"

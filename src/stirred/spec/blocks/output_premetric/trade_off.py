@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from stirred.errors import InputError
 from stirred.spec.arithmetic.exact import Exact
 from stirred.spec.blocks.budget import Parametrisation
-from stirred.spec.blocks.output_premetric.base import Premetric, Properties
+from stirred.spec.blocks.output_premetric.base import METRIC, Premetric, Properties
 from stirred.spec.finite import tradeoff
 from stirred.spec.finite.distribution import Distribution
 
@@ -17,17 +18,10 @@ class GaussianTradeOff(Premetric):
 
     kind: Literal["gaussian-trade-off"] = "gaussian-trade-off"
     symbol: ClassVar[str] = "D_GDP"
-    properties: ClassVar[Properties] = Properties(
-        law="sum of squares",
-        positive=True,
-        symmetric=True,
-        triangle=True,
-        infinite_if_singular=True,
-        post_processing=True,
-        linear_composition=True,
-        linear_group=True,
-        exact=False,
+    words: ClassVar[str] = (
+        "no test tells the two apart better than one Gaussian from another, the budget away"
     )
+    properties: ClassVar[Properties] = replace(METRIC, law="sum of squares", exact=False)
     parametrisations: ClassVar[tuple[Parametrisation, ...]] = ("mu",)
     coordinates: ClassVar[tuple[str, ...]] = ("mu_squared",)
 
@@ -37,16 +31,13 @@ class GaussianTradeOff(Premetric):
             tradeoff.of_tradeoff("gaussian-separation", q, p),
         )
 
-    def sentence(self) -> str:
-        """In words."""
-        return "no test tells the two apart better than one Gaussian from another, the budget away"
-
 
 class TradeOffCurve(Premetric):
     """f-DP: the trade-off function itself; the budget is a curve, for neighbours only."""
 
     kind: Literal["trade-off"] = "trade-off"
     symbol: ClassVar[str] = "Tr"
+    words: ClassVar[str] = "no test between the two has a smaller error than the budget's curve"
     properties: ClassVar[Properties] = Properties(
         law="tensor", positive=True, infinite_if_singular=True, post_processing=True
     )
@@ -60,10 +51,6 @@ class TradeOffCurve(Premetric):
             hint="Use stirred.spec.finite.tradeoff.TradeOff.between, or a functional of it.",
         )
 
-    def sentence(self) -> str:
-        """In words."""
-        return "no test between the two has a smaller error than the budget's curve"
-
 
 class TradeOffFunctional(Premetric):
     """A non-decreasing functional of the power curve (Theorem 2.5.5): a factory of premetrics."""
@@ -76,10 +63,8 @@ class TradeOffFunctional(Premetric):
         return tradeoff.of_tradeoff(self.functional, p, q)
 
     def sentence(self) -> str:
-        """In words."""
         return f"the functional {self.functional} of the trade-off function is at most the budget"
 
     @property
     def symbol(self) -> str:
-        """With its functional."""
         return f"λ_{self.functional}∘Tr"
