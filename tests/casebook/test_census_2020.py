@@ -45,7 +45,7 @@ from stirred.spec import (
 from stirred.spec.blocks.multiverse import refines
 from stirred.spec.blocks.output_premetric import Coarsened
 from stirred.spec.blocks.psa import swapping_budget
-from stirred.spec.calculus.conversion import census_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 from stirred.spec.calculus.unit import imputation_factor
 
 SYSTEMS = systems()

@@ -54,7 +54,7 @@ from stirred.report.meaning import Meaning, belief_text
 from stirred.show import number, percent, size
 from stirred.spec import Budget, Exact, Specification, Uncertainty, catalogue
 from stirred.spec.blocks.output_premetric import TotalVariation
-from stirred.spec.calculus.conversion import census_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -546,8 +546,12 @@ def test_pure_budgets_in_odds() -> None:
     """ln 3 multiplies odds by three: a half becomes three quarters, and nine to one for two units."""
     specification = catalogue.specification("psa-2020-county")
     meaning = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon("ln(3)")}))
-    one, two = (odds.record() for odds in meaning.odds)
+    one, two = (odds.words() for odds in meaning.odds)
     assert (one["factor"], two["factor"]) == ("3.00", "9.00")
+    numbers = meaning.record()
+    assert [row["factor"] for row in numbers["odds"]] == [3.0, 9.0]
+    assert [b["after"] for b in numbers["odds"][0]["beliefs"]][2:] == [0.25, 0.75]
+    assert numbers["picture"] == {"before": 0.1, "after": 0.25}
     assert [b["after"] for b in one["beliefs"]] == ["0.1 of 100", "3 of 100", "25 of 100", "75 of 100"]
     assert two["beliefs"][-1]["after"] == "90 of 100"
     assert "at most 25 of 100 after it." in meaning.short
@@ -572,7 +576,9 @@ def test_zcdp_in_odds_uses_the_tail_of_the_loss_at_each_distance() -> None:
 def test_huge_and_infinite_budgets_promise_nothing() -> None:
     specification = catalogue.specification("psa-2020-county")
     huge = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon(5_000)}))
-    assert {b["after"] for odds in huge.odds for b in odds.record()["beliefs"]} == {"100 of 100 (no limit)"}
+    assert {b["after"] for odds in huge.odds for b in odds.words()["beliefs"]} == {"100 of 100 (no limit)"}
+    numbers = huge.odds[0].record()
+    assert numbers["factor"] is None and 2171 < numbers["log10_factor"] < 2172
     assert "hardly limits" in huge.short
     endless = Meaning.of(Specification(**dict(specification) | {"budget": Budget.epsilon("inf")}))
     assert endless.odds == () and "budget is infinite" in endless.short
@@ -592,7 +598,7 @@ def test_other_measures_are_not_read_as_odds() -> None:
     [("0", "0 of 100"), ("25", "25 of 100"), ("25.01", "25.1 of 100"), ("99.95", "100 of 100 (no limit)")],
 )
 def test_beliefs_are_rounded_up(percent: str, words: str) -> None:
-    assert belief_text(Fraction(percent)) == words
+    assert belief_text(Fraction(percent) / 100) == words
 
 
 def test_what_may_be_said_follows_from_the_budget() -> None:

@@ -29,7 +29,7 @@ from stirred.spec import (
 from stirred.spec.blocks.input_premetric import Given
 from stirred.spec.blocks.multiverse import Described, Explicit
 from stirred.spec.blocks.output_premetric import Coarsened, TotalVariation
-from stirred.spec.calculus.conversion import census_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 
 TOPDOWN = catalogue.specification("tda-dhc")
 SWAPPING = catalogue.specification("psa-2020-county")
@@ -80,10 +80,10 @@ def test_the_linkedin_table_of_the_book() -> None:
 def test_zcdp_shows_rho_squared_and_a_conversion_that_says_so() -> None:
     found = parameters(TOPDOWN, delta="1e-10")
     assert found.own is not None
-    assert (found.own_name, found.own.exact, found.own.shown) == ("ρ²", "1529/100", "15.29")
+    assert (found.own_name, found.own.value, found.own.shown) == ("ρ²", Exact.of("15.29"), "15.29")
     assert found.epsilon.converted
     assert "Bun and Steinke" in found.epsilon.rule
-    assert found.delta.shown == "1e-10"
+    assert (found.delta.value, found.delta.shown) == (Fraction(1, 10**10), "1e-10")
     text = ReleaseTable.of([row(TOPDOWN)], delta="1e-10").release
     assert "ρ² = 15.29" in text.epsilon
     assert "converted by ρ² + 2ρ√(−ln δ)" in text.epsilon
@@ -109,7 +109,7 @@ def test_another_rule_gives_another_epsilon_and_its_own_name() -> None:
 def test_without_a_delta_nothing_is_converted() -> None:
     found = parameters(TOPDOWN)
     assert not found.epsilon.converted
-    assert found.epsilon.exact == ""
+    assert found.epsilon.value is None
     assert "D_NoR" in found.epsilon.shown
     assert found.delta.shown == "not stated"
     with pytest.raises(InputError):
@@ -119,14 +119,14 @@ def test_without_a_delta_nothing_is_converted() -> None:
 def test_rho_is_published_as_its_square() -> None:
     rho = parameters(changed(TOPDOWN, budget=Budget.zcdp(rho="1.5"))).own
     assert rho is not None
-    assert (rho.exact, rho.shown) == ("9/4", "2.25")
+    assert (rho.value, rho.shown) == (Exact.of("9/4"), "2.25")
 
 
 def test_a_logarithm_stays_exact_and_is_shown_rounded_up() -> None:
     found = parameters(SWAPPING)
-    assert found.epsilon.exact == "ln(256036856)"
+    assert found.epsilon.value == Exact.log(256036856)
     assert Fraction(found.epsilon.shown) >= Fraction(math.log(256036856))
-    assert (found.delta.exact, found.own) == ("0", None)
+    assert (found.delta.value, found.own) == (0, None)
 
 
 def test_a_coarsened_measure_is_not_published_as_epsilon() -> None:

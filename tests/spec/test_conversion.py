@@ -45,7 +45,8 @@ from stirred.spec.blocks.input_premetric import Given
 from stirred.spec.blocks.multiverse import Explicit
 from stirred.spec.blocks.output_premetric import KullbackLeibler, TotalVariation
 from stirred.spec.calculus.closed_form import gaussian_epsilon
-from stirred.spec.calculus.conversion import census_epsilon, edges, optimal_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon, optimal_epsilon
+from stirred.spec.calculus.conversion import edges
 
 CENSUS_DELTA = Fraction(1, 10**10)
 PL_PERSON = Fraction(293764, 114921)

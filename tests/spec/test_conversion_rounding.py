@@ -26,7 +26,7 @@ from stirred.spec import (
 )
 from stirred.spec.blocks.input_premetric import Given
 from stirred.spec.calculus.closed_form import gaussian_epsilon, mu_of_pure, rho_squared_of_pure
-from stirred.spec.calculus.conversion import census_epsilon, optimal_epsilon
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon, optimal_epsilon
 
 POWERS = ["1e-300", "1e-100", "1e-30", "1e-20", "1e-16", "1e-15", "1e-14", "1e-13", "1e-12", "1e-10", "1e-8"]
 POWERS += ["1e-6", "1e-5", "1e-4", "1e-3", "0.01", "0.03", "1/10", "1/7", "1/5", "1/4", "1/3", "1/2", "2/3"]

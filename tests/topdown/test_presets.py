@@ -10,7 +10,7 @@ import pytest
 
 from stirred.casebook.census_2020 import PL_HOUSEHOLD, PL_PERSON
 from stirred.errors import UnknownName
-from stirred.spec.calculus.conversion import optimal_epsilon
+from stirred.spec.calculus.closed_form.concentrated import optimal_epsilon
 from stirred.topdown import Cells, preset
 from stirred.topdown.constraint import as_constraints
 from stirred.topdown.presets import names

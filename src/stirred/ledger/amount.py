@@ -16,22 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred.errors import InputError, NotImplied
-from stirred.spec import (
-    INFINITY,
-    ZERO,
-    Approximate,
-    Budget,
-    Exact,
-    Flavor,
-    GaussianTradeOff,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-    Specification,
-    shown,
-)
-
-_SHOWN = {"epsilon": "ε", "delta": "δ", "rho_squared": "ρ²", "mu_squared": "μ²"}
+from stirred.spec import INFINITY, LETTER, ZERO, Exact, Flavor, Premetric, Specification, shown
 
 
 @dataclass(frozen=True)
@@ -51,13 +36,8 @@ class Amount:
     @classmethod
     def of(cls, specification: Specification) -> Amount:
         """The budget of a specification; the largest where it differs by universe."""
-        units = units_of(specification.output_premetric)
-        largest = max(specification.budget.amounts)
-        if units[0].endswith("_squared") and specification.budget.parametrisation != "rho_squared":
-            largest = _square(largest)
-        if isinstance(specification.output_premetric, Approximate):
-            return cls(units, (largest, specification.output_premetric.delta))
-        return cls(units, (largest,))
+        premetric = specification.output_premetric
+        return cls(units_of(premetric), premetric.counted(specification.budget))
 
     @classmethod
     def none(cls, flavor: Flavor) -> Amount:
@@ -66,9 +46,9 @@ class Amount:
         return cls(units, (ZERO,) * len(units))
 
     @classmethod
-    def read(cls, record: Mapping[str, str]) -> Amount:
-        """Read what ``record`` wrote."""
-        units = tuple(unit for unit in _SHOWN if unit in record)
+    def read(cls, record: Mapping[str, str], flavor: Flavor) -> Amount:
+        """Read what ``record`` wrote of an amount of this flavor."""
+        units = tuple(unit for unit in units_of(flavor.output_premetric) if unit in record)
         return cls(units, tuple(Exact.parse(record[unit]) for unit in units))
 
     def record(self) -> dict[str, str]:
@@ -77,15 +57,8 @@ class Amount:
 
     def within(self, flavor: Flavor) -> Specification:
         """The amount as a guarantee: an amount means nothing without its flavor."""
-        value = self.values[0]
-        if self.units == ("epsilon", "delta"):
-            output = Approximate(delta=self.values[1])
-            flavor = Flavor(**dict(flavor) | {"output_premetric": output})
-        if self.units == ("mu_squared",):
-            root = value if value.is_infinite else Exact.sqrt(value.rounded_up())
-            return flavor.with_budget(Budget.gdp(mu=root))
-        kind: Any = self.units[0]
-        return flavor.with_budget(Budget.by_universe(kind, (value,)))
+        premetric, budget = flavor.output_premetric.restated(self.values)
+        return Flavor(**dict(flavor) | {"output_premetric": premetric}).with_budget(budget)
 
     def __add__(self, other: Amount) -> Amount:
         return self._pairwise(other, lambda a, b: a + b)
@@ -114,12 +87,12 @@ class Amount:
 
     def __str__(self) -> str:
         pairs = zip(self.units, self.values, strict=True)
-        return ", ".join(f"{_SHOWN[unit]} = {_text(value)}" for unit, value in pairs)
+        return ", ".join(f"{LETTER.get(unit, unit)} = {_text(value)}" for unit, value in pairs)
 
     def rounded(self, *, up: bool) -> str:
         """For people, with four places: up for what is spent, down for what is left; ``str`` is exact."""
         pairs = zip(self.units, self.values, strict=True)
-        return ", ".join(f"{_SHOWN[unit]} {_rounded(value, up)}" for unit, value in pairs)
+        return ", ".join(f"{LETTER.get(unit, unit)} {_rounded(value, up)}" for unit, value in pairs)
 
     def _pairwise(self, other: Amount, combine: Any) -> Amount:
         self._require_same(other)
@@ -140,7 +113,7 @@ def total(amounts: Iterable[Amount], flavor: Flavor) -> Amount:
     return sum(amounts, Amount.none(flavor))
 
 
-def units_of(premetric: Any) -> tuple[str, ...]:
+def units_of(premetric: Premetric) -> tuple[str, ...]:
     """The names of the coordinates that add up; a premetric without such coordinates is refused.
 
     Reference
@@ -148,27 +121,14 @@ def units_of(premetric: Any) -> tuple[str, ...]:
         Vadhan 2016), under D_NoR and Renyi divergence (Feldman and Zrnic 2021) and in mu squared
         (Smith and Thakurta 2022). The other output premetrics have no such filter here.
     """
-    if isinstance(premetric, Approximate):
-        return ("epsilon", "delta")
-    if isinstance(premetric, Multiplicative | Renyi):
-        return ("epsilon",)
-    if isinstance(premetric, NormalisedRenyi):
-        return ("rho_squared",)
-    if isinstance(premetric, GaussianTradeOff):
-        return ("mu_squared",)
+    if premetric.coordinates:
+        return premetric.coordinates
     raise NotImplied(
         f"releases measured by {premetric.symbol} and chosen one after the other do not add up",
         field="output_premetric",
         expected="D_Mult, its delta-approximation, D_NoR, Renyi or Gaussian DP",
         hint="Convert the specification to one of these (stirred.spec.convert) and keep the books in it.",
     )
-
-
-def _square(value: Exact) -> Exact:
-    if value.is_infinite:
-        return INFINITY
-    square = value.square
-    return Exact(value.rounded_up() ** 2 if square is None else square)
 
 
 def _text(value: Exact) -> str:

@@ -216,7 +216,8 @@ class Books:
         if isinstance(event, Allocated):
             for share in event.shares:
                 self._require_analyst(share.analyst)
-            return account.allowed({share.analyst: Amount.read(share.amount) for share in event.shares})
+            read = {s.analyst: Amount.read(s.amount, account.flavor) for s in event.shares}
+            return account.allowed(read)
         if isinstance(event, Withdrawn):
             return account.withdrawn(event.analyst)
         if isinstance(event, NonPrivate):

@@ -365,7 +365,7 @@ class Ledger(LedgerReader):
         event = self._record(decide, by).event
         assert isinstance(event, Allocated)
         flavor = self._books.account(dataset).flavor
-        return {share.analyst: Amount.read(share.amount).within(flavor) for share in event.shares}
+        return {share.analyst: Amount.read(share.amount, flavor).within(flavor) for share in event.shares}
 
     def withdraw(self, dataset: str, analyst: str, *, by: str) -> None:
         """Return what an analyst has not spent to the data set. What is spent stays spent."""

@@ -269,7 +269,7 @@ class Passage(Block):
     """That a checklist passed the gate, and how: what the ledger and the report record.
 
     ``overridden`` lists the mandatory steps that were open; ``optional`` the optional ones; ``determined``
-    says that the exact statistics determine more records than the plan allows. In a trial it was not ``consulted``.
+    says that the exact statistics determine more records than the plan allows. A trial is not ``consulted``.
     """
 
     consulted: bool = True

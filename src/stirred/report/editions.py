@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stirred.ledger import Amount
 from stirred.report.checklist import RELEASE, STEPS
 from stirred.report.governance import CAVEATS, LEGAL_NOTE, LEGAL_REGIMES, NORMS, PRECEDENTS, SAFES, Governance
-from stirred.report.meaning import Meaning
+from stirred.report.meaning import Meaning, belief_text
 from stirred.report.record import (
     Column,
     Facts,
@@ -166,20 +166,20 @@ def _meaning(record: ReleaseRecord) -> Meaning:
     """The budget in words, at the delta that the release table converts at."""
     found = record.table.parameters
     converted = found is not None and found.delta.converted
-    return Meaning.of(record.specification, Fraction(found.delta.exact) if found and converted else None)
+    return Meaning.of(record.specification, found.delta.value if found and converted else None)
 
 
 def _odds(meaning: Meaning) -> list[tuple[str, str]]:
     belief = meaning.record()["picture"]
     if belief is None:
         return []
-    before, after = Fraction(belief["before"]), Fraction(belief["after"])
-    return [("", odds_figure(before, after, words_after=belief["words"]))]
+    before, after = (Fraction(str(belief[name])) for name in ("before", "after"))
+    return [("", odds_figure(before, after, words_after=belief_text(after)))]
 
 
 def _limits(meaning: Meaning) -> Grid | None:
     """By how much odds and beliefs can grow at most, in words."""
-    odds = meaning.record()["odds"]
+    odds = [found.words() for found in meaning.odds]
     if not odds:
         return None
     priors = [f"From {belief['before']} to at most" for belief in odds[0]["beliefs"]]

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from stirred.errors import UnknownName
+from stirred.report.table import markdown_row
 from stirred.spec import Block, Exact
 
 Level = Literal["unanswered", "none", "low", "medium", "high", "varies"]
@@ -141,12 +142,12 @@ class Governance(Block):
         lines += ["| Safe | Question | Level | Evidence | Judged by |", "| --- | --- | --- | --- | --- |"]
         for safe, question in SAFES.items():
             found = self.five_safes.of(safe)
-            lines.append(_row(safe, question, found.level, found.evidence, found.assessed_by))
+            lines.append(markdown_row(safe, question, found.level, found.evidence, found.assessed_by))
         lines += ["", "### Contextual integrity", ""]
         lines += ["| Parameter | Meaning here | This release |", "| --- | --- | --- |"]
         for name, (meaning, _) in NORMS.items():
             lines.append(
-                _row(name.replace("_", " "), meaning, _text(getattr(self.contextual_integrity, name)))
+                markdown_row(name.replace("_", " "), meaning, _text(getattr(self.contextual_integrity, name)))
             )
         for disruption in self.contextual_integrity.disruptions:
             lines += ["", f"Departs from expectation: {disruption}"]
@@ -419,7 +420,7 @@ def find_precedents(
 def precedents_markdown(precedents: tuple[Precedent, ...] = PRECEDENTS) -> str:
     """Precedents as a Markdown table, each with its label."""
     lines = ["| Release | Published | Unit | Note | Standing |", "| --- | --- | --- | --- | --- |"]
-    lines += [_row(p.name, p.numbers(), p.unit or "not stated", p.note, p.label) for p in precedents]
+    lines += [markdown_row(p.name, p.numbers(), p.unit or "not stated", p.note, p.label) for p in precedents]
     warning = "Numbers of different flavors, units or invariants are not comparable; none was reviewed here."
     return "\n".join([*lines, "", warning]) + "\n"
 
@@ -449,10 +450,6 @@ def _said(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else "; ".join(value)
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _decimal(value: Exact) -> str:

@@ -12,33 +12,32 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stirred.report.table import scientific
+from stirred.report.table import scientific, upward
 from stirred.spec import (
-    Approximate,
     Exact,
     Invariants,
-    Multiplicative,
-    NormalisedRenyi,
     Specification,
     Trivial,
     budget_disclosure,
     declared_invariants,
-    epsilon_at_distance,
+    factor_text,
+    meaning_of,
+    odds_exponent,
+    odds_factor,
     plural,
     shown,
 )
 
 USUAL_DELTA = Fraction(1, 10**10)
 PRIORS = {
-    "1 in a million": Fraction(1, 10**6),
-    "1 of 100": Fraction(1, 100),
-    "10 of 100": Fraction(1, 10),
-    "50 of 100": Fraction(1, 2),
+    Fraction(1, 10**6): "1 in a million",
+    Fraction(1, 100): "1 of 100",
+    Fraction(1, 10): "10 of 100",
+    Fraction(1, 2): "50 of 100",
 }
 DRAWN = Fraction(1, 10)
-LARGEST_EXPONENT = 600
-USEFUL = Fraction(999, 10)
-NEARLY_ALL = 95
+USEFUL = Fraction(999, 1000)
+NEARLY_ALL = Fraction(95, 100)
 
 
 @dataclass(frozen=True)
@@ -48,22 +47,37 @@ class Odds:
     units: int
     unit: str
     epsilon: Exact
-    factor: Fraction | None
 
-    def belief(self, prior: Fraction) -> Fraction | None:
-        """The largest belief, in per cent, that can come from the share ``prior``."""
-        if self.factor is None:
-            return None
-        return 100 * self.factor * prior / (1 - prior + self.factor * prior)
+    @property
+    def factor(self) -> Fraction | None:
+        """The factor, exactly or rounded up; none where it is beyond all floats."""
+        return odds_factor(self.epsilon)
+
+    def belief(self, prior: Fraction) -> Fraction:
+        """The largest belief that can come from the share ``prior``."""
+        factor = self.factor
+        return Fraction(1) if factor is None else factor * prior / (1 - prior + factor * prior)
 
     def record(self) -> dict[str, Any]:
-        """As text."""
+        """As numbers, rounded up."""
+        factor = None if self.factor is None else upward(self.factor)
+        return {
+            "units": self.units,
+            "unit": self.unit,
+            "epsilon": upward(self.epsilon),
+            "factor": None if factor == math.inf else factor,
+            "log10_factor": odds_exponent(self.epsilon),
+            "beliefs": [{"before": float(p), "after": upward(self.belief(p))} for p in PRIORS],
+        }
+
+    def words(self) -> dict[str, Any]:
+        """As texts."""
         return {
             "units": f"{self.units} {self.unit if self.units == 1 else plural(self.unit)}",
             "epsilon": shown(self.epsilon),
-            "factor": _factor(self),
+            "factor": factor_text(self.factor, odds_exponent(self.epsilon)),
             "beliefs": [
-                {"before": words, "after": belief_text(self.belief(p))} for words, p in PRIORS.items()
+                {"before": words, "after": belief_text(self.belief(p))} for p, words in PRIORS.items()
             ],
         }
 
@@ -86,10 +100,9 @@ class Meaning:
         """The meaning of a specification's budget; zCDP is read at ``delta``."""
         chance = delta or USUAL_DELTA
         odds = _odds(specification, chance)
-        card = {line.question: line.answer for line in specification.card().lines}
         return cls(
             short=_short(specification, odds, chance),
-            sentence=card["What does that number mean here?"],
+            sentence=meaning_of(specification),
             setting=_setting(specification, chance) if odds else "",
             odds=odds,
             limits=_limits(specification),
@@ -100,75 +113,40 @@ class Meaning:
 
     def record(self) -> dict[str, Any]:
         """As plain data, with the belief that is drawn."""
+        drawn = next((odds.belief(DRAWN) for odds in self.odds[:1] if odds.factor is not None), None)
         return {
             "sentence": self.sentence,
             "setting": self.setting,
             "odds": [odds.record() for odds in self.odds],
             "does_not_mean": list(self.limits),
-            "picture": self._picture(),
-        }
-
-    def _picture(self) -> dict[str, str] | None:
-        found = self.odds[0].belief(DRAWN) if self.odds else None
-        if found is None:
-            return None
-        after = Fraction(math.ceil(found * 1000), 1000) / 100
-        return {
-            "before": str(DRAWN),
-            "after": str(min(after, Fraction(1))),
-            "words": belief_text(found),
+            "picture": None if drawn is None else {"before": float(DRAWN), "after": upward(drawn)},
         }
 
 
-def belief_text(percent: Fraction | None) -> str:
+def belief_text(share: Fraction | float) -> str:
     """A belief for people, rounded up.
 
     Examples
     --------
-    >>> belief_text(Fraction(100, 3)), belief_text(Fraction(99999, 1000)), belief_text(Fraction(50))
+    >>> belief_text(Fraction(1, 3)), belief_text(0.99999), belief_text(0.5)
     ('33.4 of 100', '100 of 100 (no limit)', '50 of 100')
     """
-    if percent is None or percent > USEFUL:
+    exact = Fraction(str(share))
+    if exact > USEFUL:
         return "100 of 100 (no limit)"
-    tenths = math.ceil(percent * 10)
+    tenths = math.ceil(exact * 1000)
     return f"{tenths // 10} of 100" if tenths % 10 == 0 else f"{tenths / 10:.1f} of 100"
 
 
 def _odds(specification: Specification, delta: Fraction) -> tuple[Odds, ...]:
     premetric, budget = specification.output_premetric, specification.budget
-    if budget.curve or not isinstance(premetric, Multiplicative | Approximate | NormalisedRenyi):
+    if budget.curve or budget.largest.is_infinite:
         return ()
-    largest = max(budget.amounts)
-    if largest.is_infinite:
-        return ()
-    unit = specification.input_premetric.unit.replace("_", " ")
+    amount = max(budget.linear(universe) for universe in range(len(budget.amounts)))
     alone = specification.input_premetric.flags.neighbour_valued
-    out = []
-    for units in (1,) if alone else (1, 2):
-        if isinstance(premetric, NormalisedRenyi):
-            if not budget.is_constant:
-                return ()
-            epsilon = epsilon_at_distance(specification, units, delta)
-        else:
-            epsilon = largest * units
-        out.append(Odds(units, unit, epsilon, _exponential(epsilon)))
-    return tuple(out)
-
-
-def _exponential(epsilon: Exact) -> Fraction | None:
-    """The exponential, exactly or rounded up; none where it is beyond all floats."""
-    exact = epsilon.exponential
-    if exact is not None:
-        return exact
-    value = epsilon.float_up()
-    return None if value > LARGEST_EXPONENT else Fraction(math.exp(value)) * (1 + Fraction(1, 10**12))
-
-
-def _factor(odds: Odds) -> str:
-    if odds.factor is not None and odds.factor < 100_000:
-        return f"{math.ceil(odds.factor * 100) / 100:,.2f}"
-    exponent = math.ceil(odds.epsilon.float_up() / math.log(10) * 10) / 10
-    return f"10 to the {exponent:.1f}"
+    found = {units: premetric.log_odds(amount * units, delta) for units in ((1,) if alone else (1, 2))}
+    unit = specification.input_premetric.unit.replace("_", " ")
+    return tuple(Odds(units, unit, epsilon) for units, epsilon in found.items() if epsilon is not None)
 
 
 def _short(specification: Specification, odds: tuple[Odds, ...], delta: Fraction) -> str:
@@ -177,9 +155,10 @@ def _short(specification: Specification, odds: tuple[Odds, ...], delta: Fraction
         return "Nothing else is promised: the budget is infinite."
     if not odds:
         return f"For everything else the budget is {specification.budget}, for a change of one {unit}."
-    but = f", except with probability {scientific(delta)}" if _tail(specification) else ""
+    tail = specification.output_premetric.tail
+    but = f", except with probability {scientific(delta)}" if tail else ""
     after = odds[0].belief(DRAWN)
-    if after is None or after > NEARLY_ALL:
+    if after > NEARLY_ALL:
         return (
             f"For everything else the budget is {specification.budget}. By itself this number hardly limits "
             f"what somebody may come to believe about one {unit}: it is a ceiling for the worst case, and "
@@ -190,10 +169,6 @@ def _short(specification: Specification, odds: tuple[Odds, ...], delta: Fraction
         f"a chance of 10 of 100 before the release may give it at most {belief_text(after)} after "
         f"it{but}."
     )
-
-
-def _tail(specification: Specification) -> bool:
-    return isinstance(specification.output_premetric, NormalisedRenyi)
 
 
 def _setting(specification: Specification, delta: Fraction) -> str:
@@ -209,15 +184,14 @@ def _setting(specification: Specification, delta: Fraction) -> str:
         )
     if specification.input_premetric.flags.neighbour_valued:
         text = text.replace("the units shown (one " + unit + ", or two)", f"one {unit}")
-    if _tail(specification):
+    premetric = specification.output_premetric
+    if premetric.tail:
         text += (
             f". Guaranteed is {specification.budget}; the limits below follow from it except with "
-            f"probability {scientific(delta)}, by ρ² + 2ρ√(−ln δ) (Bun and Steinke 2016)"
+            f"probability {scientific(delta)}, by {premetric.tail}"
         )
-    if isinstance(specification.output_premetric, Approximate):
-        text += (
-            f". The limits hold apart from the probability {scientific(specification.output_premetric.mass)}"
-        )
+    if premetric.mass:
+        text += f". The limits hold apart from the probability {scientific(premetric.mass)}"
     return f"{text}."
 
 
@@ -266,9 +240,11 @@ def _disclosure(specification: Specification) -> tuple[bool, str]:
 
 
 def _conversion_warnings(specification: Specification) -> tuple[str, ...]:
-    if not _tail(specification):
+    premetric = specification.output_premetric
+    if not premetric.tail:
         return ()
+    name, _ = premetric.own(specification.budget)
     return (
-        "An ε without its δ, the rule it was converted by, and the ρ² that is guaranteed.",
+        f"An ε without its δ, the rule it was converted by, and the {name} that is guaranteed.",
         "That k units cost k times this ε: the converted number holds for one unit and grows faster.",
     )

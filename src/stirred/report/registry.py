@@ -1,8 +1,8 @@
 """A record for the OpenDP deployments registry, written from a specification, and a linter for such records.
 
-The fields are those that the registry published in July 2026; ``registry.schema.json`` beside this file is
-the JSON Schema. A schema checks one field at a time. What it cannot see is a pure guarantee with a delta, a
-local model with a trusted curator, or invariants that nobody lists: ``lint`` does.
+The fields are those that the registry published in July 2026; ``json_schema`` writes their JSON Schema. A
+schema checks one field at a time. What it cannot see is a pure guarantee with a delta, a local model with a
+trusted curator, or invariants that nobody lists: ``lint`` does.
 """
 
 from __future__ import annotations
@@ -13,28 +13,17 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from functools import cache
-from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, field_serializer, field_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_serializer, field_validator
+from pydantic.json_schema import GenerateJsonSchema
 
 from stirred.documents import parse_yaml
 from stirred.errors import InputError, Refusal, StirredError
-from stirred.report.table import NOMINAL, invariants_text, parameters, scientific
-from stirred.spec import (
-    ZERO,
-    Approximate,
-    Block,
-    Exact,
-    Method,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-    Specification,
-    Stage,
-    declared_invariants,
-)
+from stirred.report.table import NOMINAL, invariants_text, parameters, significant, upward
+from stirred.spec import ZERO, Block, Exact, Method, Specification, Stage, Variant, declared_invariants
 
 Status = Literal[
     "Converted",
@@ -54,15 +43,22 @@ ProductType = Literal[
     "Interactive API",
     "SQL queries",
 ]
-Variant = Literal["Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"]
 Model = Literal["Local", "Central", "Shuffle", "Federated", "Varies"]
 ReleaseType = Literal["One release", "Many releases"]
 SourceType = Literal["Static", "Dynamic"]
 AccessType = Literal["Interactive", "Non-interactive"]
 
 Text = Annotated[str, Field(min_length=1)]
+Day = Annotated[
+    date, WithJsonSchema({"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"})
+]
+Curators = Annotated[tuple["Text | Curator", ...], Field(min_length=1)]
+Authors = Annotated[tuple[Text, ...], Field(min_length=1)]
+Parameter = Annotated[Exact | None, WithJsonSchema({"type": "number"})]
 
 PLACES = 6
+
+_Section = TypeVar("_Section", bound=Block)
 
 
 def _exactly(value: object) -> object:
@@ -73,8 +69,14 @@ def _exactly(value: object) -> object:
         return value
 
 
+def _field(description: str, tier: Tier | None = None, default: Any = ...) -> Any:
+    """A field of the registry: what it holds, and from which tier on it is expected."""
+    extra = None if tier is None else {"tier": tier}
+    return Field(default, description=description, json_schema_extra=extra)  # type: ignore[arg-type]
+
+
 class Curator(Block):
-    """A publisher with its kind."""
+    """A curator with its kind."""
 
     data_curator_name: Text
     data_curator_type: str = ""
@@ -83,30 +85,32 @@ class Curator(Block):
 class Basic(Block):
     """What was published, by whom and what for."""
 
-    name: Text
-    data_curators: tuple[Text | Curator, ...] = Field(min_length=1)
-    intended_use: Text
-    data_product_type: ProductType
-    data_product_region: Text
-    description: Text
-    publication_date: date
-    data_product_sector: str = ""
+    name: Text = _field("Name of the data product.", 1)
+    data_curators: Curators = _field("Who publishes the data product.", 1)
+    intended_use: Text = _field("What the data product is for.", 1)
+    data_product_type: ProductType = _field("Kind of data product.", 1)
+    data_product_region: Text = _field("Region that the data describe.", 1)
+    description: Text = _field("What the data product contains.", 1)
+    publication_date: Day = _field("Day of (first) publication, as YYYY-MM-DD.", 1)
+    data_product_sector: str = _field("Sector that the data describe.", 1, "")
 
 
 class DpVariant(Block):
     """Which guarantee, on which data sets."""
 
-    variant_name: Variant | None = None
-    data_domain: str = ""
-    unprotected_quantities: str = ""
+    variant_name: Variant | None = _field("Kind of guarantee.", 2, None)
+    data_domain: str = _field("Data sets eligible for protection.", 3, "")
+    unprotected_quantities: str = _field("What is published exactly (invariants).", 3, "")
 
 
 class PrivacyParameters(Block):
-    """The budget as the registry has it: ``rho`` is the published number, rho squared elsewhere here."""
+    """The budget; rho is the number that the literature publishes."""
 
-    epsilon: Exact | None = None
-    delta: Annotated[Exact | str | None, BeforeValidator(_exactly)] = None
-    rho: Exact | None = None
+    epsilon: Parameter = None
+    delta: Annotated[
+        Exact | str | None, BeforeValidator(_exactly), WithJsonSchema({"type": ["number", "string"]})
+    ] = None
+    rho: Parameter = None
 
     @field_validator("epsilon", "delta", "rho")
     @classmethod
@@ -118,57 +122,65 @@ class PrivacyParameters(Block):
     @field_serializer("epsilon", "delta", "rho")
     def _published(self, value: Exact | str | None) -> float | str | None:
         """A short decimal that is not below the number."""
-        return _upward(value) if isinstance(value, Exact) else value
+        return upward(value) if isinstance(value, Exact) else value
 
 
 class PrivacyLoss(Block):
     """The protection unit and the budget."""
 
-    privacy_unit: str = ""
-    privacy_unit_details: str = ""
-    privacy_parameters: PrivacyParameters = PrivacyParameters()
-    privacy_parameters_details: str = ""
+    privacy_unit: str = _field("The entity whose data change between neighbours.", 2, "")
+    privacy_unit_details: str = _field("What a change of one unit means.", 3, "")
+    privacy_parameters: PrivacyParameters = _field(
+        "The budget; rho is the number that the literature publishes.", 2, PrivacyParameters()
+    )
+    privacy_parameters_details: str = _field("How the parameters are to be read.", 3, "")
 
 
 class DeploymentModel(Block):
     """Who trusts whom, and how often something is released."""
 
-    model_name: Model | None = None
-    model_name_details: str = ""
-    actors: str = ""
-    release_type: ReleaseType | None = None
-    release_type_details: str = ""
-    data_source_type: SourceType | None = None
-    data_source_type_details: str = ""
-    access_type: AccessType | None = None
-    access_type_details: str = ""
+    model_name: Model | None = _field("Where protection is applied.", 2, None)
+    model_name_details: str = _field("More on the model.", default="")
+    actors: str = _field("Who takes part, who may see what, who is trusted.", 3, "")
+    release_type: ReleaseType | None = _field("Whether the product is released once.", 2, None)
+    release_type_details: str = _field(
+        "Plans for further releases, or how often and at what cost.", default=""
+    )
+    data_source_type: SourceType | None = _field("Whether new data come in.", 2, None)
+    data_source_type_details: str = _field("More on the source.", default="")
+    access_type: AccessType | None = _field(
+        "Whether people may query the confidential data under protection.", 2, None
+    )
+    access_type_details: str = _field("How the budget is shared among analysts.", default="")
 
 
 class Accounting(Block):
     """How budgets add up."""
 
-    post_processing: str = ""
-    composition: str = ""
+    post_processing: str = _field("What was done to protected outputs.", 3, "")
+    composition: str = _field("How the budgets of several outputs were added.", 3, "")
 
 
 class Implementation(Block):
     """How it was done."""
 
-    preprocessing_and_hyperparameter_tuning: str = ""
-    mechanisms: str = ""
-    justification: str = ""
+    preprocessing_and_hyperparameter_tuning: str = _field(
+        "What was done to the data before, and at what cost.", 3, ""
+    )
+    mechanisms: str = _field("Mechanisms, code, and defences of the platform.", 3, "")
+    justification: str = _field("Why the choices above were made.", 3, "")
 
 
 class Administrative(Block):
     """Who wrote the record, from what."""
 
-    sources: str = ""
-    notes: str = ""
-    registry_authors: tuple[Text, ...] = Field(min_length=1)
+    sources: str = _field("Where the statements come from.", default="")
+    notes: str = _field("Anything else.", default="")
+    registry_authors: Authors = _field("Who wrote the record.")
 
 
 class Deployment(Block):
-    """Everything that a record says about a deployment."""
+    """What was deployed."""
 
     basic: Basic
     dp_variant: DpVariant = DpVariant()
@@ -180,11 +192,13 @@ class Deployment(Block):
 
 
 class Record(Block):
-    """A record of the registry."""
+    """One deployment of differential privacy."""
 
-    url_slug: str = Field(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")
-    status: Status
-    tier: Tier
+    url_slug: Annotated[str, Field(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")] = _field(
+        "Last part of the record's address."
+    )
+    status: Status = _field("Where the registry's review of the record stands.")
+    tier: Tier = _field("How complete the record is.")
     deployment: Deployment
 
     @classmethod
@@ -227,35 +241,50 @@ class Record(Block):
         return frozenset(path for path, _ in _leaves(self.record()))
 
 
+@dataclass(frozen=True)
+class Fills:
+    """The field of the registry that a field of ``About`` fills, where its name is another."""
+
+    name: str
+
+
 class About(Block):
     """What a plan says about a deployment that its specification does not."""
 
     name: Text
-    curators: tuple[Text | Curator, ...] = Field(min_length=1)
+    curators: Annotated[Curators, Fills("data_curators")]
     intended_use: Text
     description: Text
-    region: Text
+    region: Annotated[Text, Fills("data_product_region")]
     publication_date: date
-    product: ProductType = "Summary statistics"
-    sector: str = ""
-    model: Model = "Central"
-    model_details: str = ""
+    product: Annotated[ProductType, Fills("data_product_type")] = "Summary statistics"
+    sector: Annotated[str, Fills("data_product_sector")] = ""
+    model: Annotated[Model, Fills("model_name")] = "Central"
+    model_details: Annotated[str, Fills("model_name_details")] = ""
     actors: str = ""
-    release: ReleaseType = "One release"
-    release_details: str = ""
-    source: SourceType = "Static"
-    source_details: str = ""
-    access: AccessType = "Non-interactive"
-    access_details: str = ""
+    release: Annotated[ReleaseType, Fills("release_type")] = "One release"
+    release_details: Annotated[str, Fills("release_type_details")] = ""
+    source: Annotated[SourceType, Fills("data_source_type")] = "Static"
+    source_details: Annotated[str, Fills("data_source_type_details")] = ""
+    access: Annotated[AccessType, Fills("access_type")] = "Non-interactive"
+    access_details: Annotated[str, Fills("access_type_details")] = ""
     post_processing: str = ""
     composition: str = ""
-    preprocessing: str = ""
+    preprocessing: Annotated[str, Fills("preprocessing_and_hyperparameter_tuning")] = ""
     mechanisms: str = ""
     justification: str = ""
     sources: str = ""
     notes: str = ""
-    authors: tuple[Text, ...] = Field(min_length=1)
+    authors: Annotated[Authors, Fills("registry_authors")]
     url_slug: str = ""
+
+    def section(self, section: type[_Section]) -> _Section:
+        """A section of the record that the specification says nothing about."""
+        told = {
+            next((m.name for m in field.metadata if isinstance(m, Fills)), name): getattr(self, name)
+            for name, field in About.model_fields.items()
+        }
+        return section(**{name: told[name] for name in section.model_fields})
 
 
 def record_of(
@@ -277,16 +306,7 @@ def record_of(
             hint="The registry lists deployments of differential privacy; this release has none.",
         )
     deployment = Deployment(
-        basic=Basic(
-            name=about.name,
-            data_curators=about.curators,
-            intended_use=about.intended_use,
-            data_product_type=about.product,
-            data_product_region=about.region,
-            description=about.description,
-            publication_date=about.publication_date,
-            data_product_sector=about.sector,
-        ),
+        basic=about.section(Basic),
         dp_variant=DpVariant(
             variant_name=variant_of(specification),
             data_domain=_domain_text(specification),
@@ -298,26 +318,10 @@ def record_of(
             privacy_parameters=_parameters(specification),
             privacy_parameters_details=_parameters_text(specification, delta, method),
         ),
-        deployment_model=DeploymentModel(
-            model_name=about.model,
-            model_name_details=about.model_details,
-            actors=about.actors,
-            release_type=about.release,
-            release_type_details=about.release_details,
-            data_source_type=about.source,
-            data_source_type_details=about.source_details,
-            access_type=about.access,
-            access_type_details=about.access_details,
-        ),
-        accounting=Accounting(post_processing=about.post_processing, composition=about.composition),
-        implementation=Implementation(
-            preprocessing_and_hyperparameter_tuning=about.preprocessing,
-            mechanisms=about.mechanisms,
-            justification=about.justification,
-        ),
-        administrative=Administrative(
-            sources=about.sources, notes=about.notes, registry_authors=about.authors
-        ),
+        deployment_model=about.section(DeploymentModel),
+        accounting=about.section(Accounting),
+        implementation=about.section(Implementation),
+        administrative=about.section(Administrative),
     )
     slug = about.url_slug or _slug(about.name)
     draft = Record(url_slug=slug, status="Draft", tier=1, deployment=deployment)
@@ -326,14 +330,7 @@ def record_of(
 
 def variant_of(specification: Specification) -> Variant:
     """The registry's name of the guarantee's kind."""
-    premetric = specification.output_premetric
-    if isinstance(premetric, Multiplicative):
-        return "Pure DP"
-    if isinstance(premetric, Approximate):
-        return "Approximate DP"
-    if isinstance(premetric, NormalisedRenyi):
-        return "Zero-concentrated DP"
-    return "Renyi DP" if isinstance(premetric, Renyi) else "Custom"
+    return specification.output_premetric.variant
 
 
 def tier_of(record: Record) -> Tier:
@@ -350,12 +347,43 @@ def tier_of(record: Record) -> Tier:
     return 3 if complete(3) else 2 if complete(2) else 1
 
 
+class _Plain(GenerateJsonSchema):
+    """A schema of what is written: fields that say nothing are absent, never null."""
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a record."""
-    text = resources.files("stirred.report").joinpath("registry.schema.json").read_text(encoding="utf-8")
-    schema: dict[str, Any] = json.loads(text)
-    return schema
+    """The JSON Schema of a record; the keyword ``tier`` says from which tier on a field is expected."""
+    written = Record.model_json_schema(schema_generator=_Plain)
+    definitions = written.pop("$defs")
+
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(below) for below in node]
+        if not isinstance(node, dict):
+            return node
+        named = definitions[node["$ref"].rpartition("/")[2]] if "$ref" in node else {}
+        merged = named | {name: below for name, below in node.items() if name != "$ref"}
+        return {
+            name: inlined(below)
+            for name, below in merged.items()
+            if name != "title" or not isinstance(below, str)
+        }
+
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://stirred.invalid/registry.schema.json",
+        "title": "A record of the OpenDP deployments registry",
+        "$comment": "Written from the field list that the registry published in July 2026. The keyword tier "
+        "says from which tier on a field is expected. Contradictions between fields are found by a linter.",
+        **inlined(written),
+    }
 
 
 @cache
@@ -713,30 +741,22 @@ RULES: tuple[Rule, ...] = (
 def _parameters(specification: Specification) -> PrivacyParameters:
     """The guarantee's own parameters, rounded up; none for a measure that the registry has no field for."""
     premetric, budget = specification.output_premetric, specification.budget
-    if budget.curve or max(budget.amounts).is_infinite:
+    if budget.curve or budget.largest.is_infinite or not premetric.coordinates:
         return PrivacyParameters()
-    if isinstance(premetric, NormalisedRenyi):
-        own = parameters(specification).own
-        assert own is not None
-        return PrivacyParameters(rho=_ceiling(Exact.of(own.exact)))
-    if isinstance(premetric, Multiplicative | Renyi):
-        return PrivacyParameters(epsilon=_ceiling(max(budget.amounts)))
-    if isinstance(premetric, Approximate):
-        delta = Exact.of(scientific(premetric.mass))
-        return PrivacyParameters(epsilon=_ceiling(max(budget.amounts)), delta=delta)
-    return PrivacyParameters()
+    counted = dict(zip(premetric.coordinates, premetric.counted(budget), strict=True))
+    own = {_NAMES[name]: _published(name, value) for name, value in counted.items() if name in _NAMES}
+    return PrivacyParameters(**own)
 
 
-def _ceiling(value: Exact) -> Exact:
-    return Exact.of(value.rounded(PLACES, up=True))
+_NAMES = {"epsilon": "epsilon", "delta": "delta", "rho_squared": "rho"}
 
 
-def _upward(value: Exact) -> float:
-    """The nearest float whose decimal text is the number or just above it: the text is what people read."""
-    near = float(value)
-    while Exact.of(near) < value:
-        near = math.nextafter(near, math.inf)
-    return near
+def _published(name: str, value: Exact) -> Exact:
+    """Rounded up: a probability to three digits, another number to some places."""
+    above = value.rounded_up()
+    if name == "delta":
+        return Exact(Fraction(significant(above)))
+    return Exact(Fraction(math.ceil(above * 10**PLACES), 10**PLACES))
 
 
 def _parameters_text(specification: Specification, delta: object, method: Method) -> str:
@@ -744,12 +764,8 @@ def _parameters_text(specification: Specification, delta: object, method: Method
     lines = [f"Guarantee: {specification} ({NOMINAL})."]
     if not specification.budget.curve and specification.budget.is_constant:
         lines.append(f"Exact amount: {specification.budget.amount}.")
-    if variant_of(specification) == "Zero-concentrated DP":
-        lines.append("rho is the number that the literature publishes; here it is written ρ².")
-    if isinstance(specification.output_premetric, Renyi):
-        lines.append(f"Order alpha = {specification.output_premetric.alpha}.")
-    if variant_of(specification) == "Custom":
-        lines.append(f"Measure: {specification.output_premetric.sentence()}.")
+    if specification.output_premetric.remark:
+        lines.append(specification.output_premetric.remark)
     if found.epsilon.converted:
         lines.append(f"As (ε, δ): ε = {found.epsilon}, δ = {found.delta}.")
     lines += [f"Note: {remark}." for remark in found.remarks]

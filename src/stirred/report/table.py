@@ -9,26 +9,23 @@ what the numbers are relative to. A step that no guarantee covers stays in the t
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stirred.errors import InputError, NotImplied
 from stirred.interchange import Tabular, csv_text
 from stirred.spec import (
-    Approximate,
     Exact,
-    GaussianTradeOff,
     Method,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
     Specification,
     as_fraction,
     compose,
     convert,
+    converts,
     declared_invariants,
     shown,
 )
@@ -57,12 +54,6 @@ NOMINAL = (
     "another kind of guarantee"
 )
 
-RULES: dict[Method, str] = {
-    "census": "ρ² + 2ρ√(−ln δ) (Bun and Steinke 2016, proposition 1.3)",
-    "optimal": "the bound of Canonne, Kamath and Steinke 2020",
-    "gaussian": "the exact curve of Gaussian noise, which is assumed to be all the noise there is",
-}
-
 _NO_GUARANTEE = "∞ (no guarantee covers this step)"
 _NONE = "none"
 _ONE_UNIT = (
@@ -86,26 +77,48 @@ class ReleaseRow:
     url: str = ""
 
 
-@dataclass(frozen=True)
-class Number:
-    """A parameter as it is published: exact text, text rounded up for people, and how it was come by."""
+Value = TypeVar("Value", bound=Exact | Fraction)
 
-    exact: str
-    shown: str
-    converted: bool = False
+
+@dataclass(frozen=True)
+class Number(Generic[Value]):
+    """A parameter as it is published: its exact value, and by which rule it was come by if it was converted.
+
+    Without a value the ``rule`` says why.
+    """
+
+    value: Value | None
     rule: str = ""
+    converted: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """A float that is not below the value, none if that is infinite; the value itself as exact text."""
+        rounded = None if self.value is None else upward(self.value)
+        return {
+            "value": None if rounded == math.inf else rounded,
+            "exact": "" if self.value is None else str(self.value),
+            "converted": self.converted,
+            "rule": self.rule,
+        }
+
+    @property
+    def shown(self) -> str:
+        """The value for people, rounded up."""
+        if self.value is None:
+            return self.rule
+        return scientific(self.value) if isinstance(self.value, Fraction) else shown(self.value)
 
     def __str__(self) -> str:
-        return f"{self.shown} ({self.rule})" if self.rule else self.shown
+        return f"{self.shown} ({self.rule})" if self.converted else self.shown
 
 
 @dataclass(frozen=True)
 class Parameters:
     """Epsilon and delta of a guarantee, its own parameter where that is another, and remarks."""
 
-    epsilon: Number
-    delta: Number
-    own: Number | None = None
+    epsilon: Number[Exact]
+    delta: Number[Fraction]
+    own: Number[Exact] | None = None
     own_name: str = ""
     remarks: tuple[str, ...] = ()
 
@@ -113,6 +126,16 @@ class Parameters:
         """Epsilon with the parameter it was converted from."""
         own = "" if self.own is None else f"; guaranteed is {self.own_name} = {self.own.shown}"
         return f"{self.epsilon}{own}"
+
+    def record(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "epsilon": self.epsilon.record(),
+            "delta": self.delta.record(),
+            "own": None if self.own is None else self.own.record(),
+            "own_name": self.own_name,
+            "remarks": list(self.remarks),
+        }
 
 
 @dataclass(frozen=True)
@@ -197,12 +220,10 @@ class ReleaseTable(Tabular):
     def to_markdown(self) -> str:
         """The release as a table of fields, then one row for each step."""
         lines = ["| Name | Value |", "| --- | --- |"]
-        lines += [f"| {HEADINGS[k]} | {_cell(v)} |" for k, v in asdict(self.release).items()]
+        lines += [markdown_row(HEADINGS[k], v) for k, v in asdict(self.release).items()]
         columns = ("Step", *HEADINGS.values())
-        lines += ["", "| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-        for name, fields in self.steps:
-            cells = (name, *asdict(fields).values())
-            lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+        lines += ["", markdown_row(*columns), markdown_row(*("---" for _ in columns))]
+        lines += [markdown_row(name, *asdict(fields).values()) for name, fields in self.steps]
         return "\n".join(lines) + "\n"
 
     def to_csv(self) -> str:
@@ -217,7 +238,7 @@ class ReleaseTable(Tabular):
             "type": "release-table",
             "release": asdict(self.release),
             "steps": [{"step": name, **asdict(fields)} for name, fields in self.steps],
-            "parameters": None if self.parameters is None else asdict(self.parameters),
+            "parameters": None if self.parameters is None else self.parameters.record(),
             "specification": None if self.total is None else self.total.record(),
         }
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
@@ -240,25 +261,21 @@ def parameters(specification: Specification, delta: object = None, method: Metho
     sets that differ in one unit.
     """
     premetric, budget = specification.output_premetric, specification.budget
-    if isinstance(premetric, Multiplicative):
-        return Parameters(_number(_largest(specification)), Number("0", "0"), remarks=_varies(specification))
-    if isinstance(premetric, Approximate):
-        own = Number(str(premetric.delta), scientific(premetric.mass))
-        return Parameters(_number(_largest(specification)), own, remarks=_varies(specification))
+    if premetric.mass is not None:
+        return Parameters(Number(budget.largest), Number(premetric.mass), remarks=_varies(specification))
     name, own = _own(specification)
-    if delta is None or not isinstance(premetric, NormalisedRenyi | Renyi | GaussianTradeOff):
-        missing = Number("", f"not stated: the guarantee is measured by {premetric.symbol}")
-        return Parameters(missing, Number("", "not stated"), own, name, _varies(specification))
+    unstated = Number[Fraction](None, "not stated")
+    if delta is None or not converts(premetric, "approximate"):
+        missing = Number[Exact](None, f"not stated: the guarantee is measured by {premetric.symbol}")
+        return Parameters(missing, unstated, own, name, _varies(specification))
     try:
         found = convert(specification, "approximate", delta=delta, method=method, on_distance="neighbours")
     except NotImplied:
-        missing = Number("", f"not converted: no theorem carries {budget} to (ε, δ)")
-        return Parameters(missing, Number("", "not stated"), own, name, _varies(specification))
-    rule = RULES[method] if isinstance(premetric, NormalisedRenyi) else found.steps[0].split(": ", 1)[1]
-    epsilon, exact = found.specification.budget.amount, as_fraction(delta)
-    chosen = Number(str(exact), scientific(exact), True, "chosen for the conversion")
-    number = Number(str(epsilon), shown(epsilon), True, f"converted by {rule}")
-    return Parameters(number, chosen, own, name, (_ONE_UNIT, *found.steps[1:]))
+        missing = Number[Exact](None, f"not converted: no theorem carries {budget} to (ε, δ)")
+        return Parameters(missing, unstated, own, name, _varies(specification))
+    epsilon = Number(found.specification.budget.amount, f"converted by {found.rule}", converted=True)
+    chosen = Number(as_fraction(delta), "chosen for the conversion", converted=True)
+    return Parameters(epsilon, chosen, own, name, (_ONE_UNIT, *found.remarks))
 
 
 def unit_text(specification: Specification) -> str:
@@ -282,11 +299,29 @@ def scientific(value: Fraction, digits: int = 3) -> str:
     >>> scientific(Fraction(1, 10**10)), scientific(Fraction(1, 3)), scientific(Fraction(0))
     ('1e-10', '0.334', '0')
     """
-    if value == 0:
-        return "0"
+    rounded = significant(value, digits)
+    return f"{rounded:f}" if rounded >= Decimal("0.001") or not rounded else f"{rounded:e}".replace("E", "e")
+
+
+def significant(value: Fraction, digits: int = 3) -> Decimal:
+    """A decimal of a few significant digits that is not below the number."""
     context = Context(prec=digits, rounding=ROUND_CEILING)
-    rounded = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
-    return f"{rounded:f}" if rounded >= Decimal("0.001") else f"{rounded:e}".replace("E", "e")
+    return context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+
+
+def upward(value: Exact | Fraction) -> float:
+    """The nearest float whose decimal text is the number or just above it: the text is what people read.
+
+    Examples
+    --------
+    >>> upward(Fraction(1, 10)), upward(Fraction(1, 3))
+    (0.1, 0.33333333333333337)
+    """
+    exact = value if isinstance(value, Exact) else Exact(value)
+    near = float(exact)
+    while Exact.of(near) < exact:
+        near = math.nextafter(near, math.inf)
+    return near
 
 
 def _together(parts: list[Specification]) -> Specification | None:
@@ -329,37 +364,19 @@ def _fields(row: ReleaseRow, delta: object, method: Method, bare: Iterable[str] 
     )
 
 
-def _largest(specification: Specification) -> Exact:
-    return max(specification.budget.amounts)
-
-
 def _varies(specification: Specification) -> tuple[str, ...]:
     if len(specification.budget.amounts) < 2:
         return ()
     return (f"the number is the largest over the universes; it ranges: {specification.budget}",)
 
 
-def _own(specification: Specification) -> tuple[str, Number]:
+def _own(specification: Specification) -> tuple[str, Number[Exact]]:
     """The guarantee's own parameter: rho squared, mu, a loss, or a curve."""
     budget = specification.budget
     if budget.curve:
-        return "the curve", Number("", str(budget))
-    if isinstance(specification.output_premetric, NormalisedRenyi):
-        rho = _largest(specification)
-        square = rho if budget.parametrisation == "rho_squared" or rho.is_infinite else _squared(rho)
-        return "ρ²", _number(square)
-    if isinstance(specification.output_premetric, Renyi):
-        return f"ε of order α = {specification.output_premetric.alpha}", _number(_largest(specification))
-    return str(budget).split(" ", 1)[0], _number(_largest(specification))
-
-
-def _squared(rho: Exact) -> Exact:
-    square = rho.square
-    return Exact(rho.rounded_up() ** 2 if square is None else square)
-
-
-def _number(value: Exact) -> Number:
-    return Number(str(value), shown(value))
+        return "the curve", Number(None, str(budget))
+    name, value = specification.output_premetric.own(budget)
+    return name, Number(value)
 
 
 def _assumed(specification: Specification) -> tuple[str, ...]:
@@ -372,5 +389,6 @@ def _joined(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def markdown_row(*cells: str) -> str:
+    """A row of a Markdown table."""
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     )
     from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact, as_fraction
     from stirred.spec.arithmetic.extended import budget_bound, least_budget, quotient
+    from stirred.spec.arithmetic.odds import factor_text, odds_exponent, odds_factor
     from stirred.spec.blocks.block import BLOCKS, Block
-    from stirred.spec.blocks.budget import LARGEST, Budget, shown
+    from stirred.spec.blocks.budget import LARGEST, LETTER, Budget, shown
     from stirred.spec.blocks.domain import Domain, Stage
     from stirred.spec.blocks.input_premetric import (
         EditDistance,
@@ -60,16 +61,19 @@ if TYPE_CHECKING:
         Multiplicative,
         NormalisedRenyi,
         OutputPremetric,
+        Premetric,
         Renyi,
+        Variant,
     )
     from stirred.spec.blocks.policy import Restated, Stated, Swapping
     from stirred.spec.blocks.psa import swapping_budget, swapping_invariants, swapping_loss
     from stirred.spec.blocks.schema import Attribute, Level, Recode, Record, Schema
+    from stirred.spec.calculus.closed_form.concentrated import census_epsilon
     from stirred.spec.calculus.composition import compose, meet, parallel, post_process
-    from stirred.spec.calculus.conversion import Method, census_epsilon, convert, edges, epsilon_at_distance
+    from stirred.spec.calculus.conversion import Method, convert, converts, edges, epsilon_at_distance
     from stirred.spec.calculus.joint import InUnit, jointly, restate
     from stirred.spec.calculus.unit import change_unit, pull_back, undo_imputation
-    from stirred.spec.card import Card, lines_of
+    from stirred.spec.card import Card, lines_of, meaning_of
     from stirred.spec.disclosure import budget_disclosure
     from stirred.spec.finite.distribution import Distribution
     from stirred.spec.finite.mechanism import (

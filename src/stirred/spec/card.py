@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from stirred.interchange import Tabular
-from stirred.spec.arithmetic.exact import Exact
-from stirred.spec.blocks.budget import shown
 from stirred.spec.blocks.input_premetric import Hamming, HammingUnordered
 from stirred.spec.blocks.multiverse import declared_invariants
-from stirred.spec.blocks.output_premetric import Approximate, Coarsened, Multiplicative, NormalisedRenyi
 from stirred.spec.order.normalisation import binds_nothing
 
 if TYPE_CHECKING:
@@ -27,8 +22,6 @@ _STANDING = {
     "uncertified": "UNCERTIFIED: no proof stands behind this guarantee.",
     "unstated": "Not stated.",
 }
-
-ODDS_SHOWN_BELOW = 12
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class Card(Tabular):
             Line("What is the protection unit?", _unit(specification)),
             Line("How is a change of output measured?", _measure(specification)),
             Line("How much protection loss is allowed?", _amount(specification)),
-            Line("What does that number mean here?", _meaning(specification)),
+            Line("What does that number mean here?", meaning_of(specification)),
             Line("What is not protected?", _unprotected(specification)),
             Line("What does it rest on?", _standing(specification)),
         )
@@ -72,12 +65,7 @@ class Card(Tabular):
         """Questions and answers."""
         import polars as pl
 
-        return pl.DataFrame(
-            {
-                "question": [line.question for line in self.lines],
-                "answer": [line.answer for line in self.lines],
-            }
-        )
+        return pl.DataFrame(lines_of(self))
 
     def to_markdown(self) -> str:
         """The card as a Markdown list."""
@@ -140,62 +128,36 @@ def _amount(s: Specification) -> str:
     return text + "."
 
 
-def _meaning(s: Specification) -> str:
-    warning = (
-        " The number is nominal: it is relative to the exact statistics, the unit and the measure above, "
-        "and cannot be compared with a number from another kind of guarantee."
-    )
+def meaning_of(s: Specification) -> str:
+    """What the number of a budget means, in a sentence or two."""
+    return f"{_reading(s)} {_NOMINAL}"
+
+
+_NOMINAL = (
+    "The number is nominal: it is relative to the exact statistics, the unit and the measure above, "
+    "and cannot be compared with a number from another kind of guarantee."
+)
+
+
+def _reading(s: Specification) -> str:
     if s.budget.curve or not s.budget.is_constant:
-        return "It differs from case to case; see the budget." + warning
-    value = s.budget.linear()
-    if value.is_infinite:
-        return "Nothing is promised: the budget is infinite." + warning
+        return "It differs from case to case; see the budget."
+    if s.budget.amount.is_infinite:
+        return "Nothing is promised: the budget is infinite."
     if binds_nothing(s):
         return (
             "Nothing is promised: no two data sets are compared, so that every mechanism keeps this "
-            "guarantee and nothing is protected." + warning
+            "guarantee and nothing is protected."
         )
-    unit = s.input_premetric.unit
-    if isinstance(s.output_premetric, Multiplicative | Approximate):
-        bound = _odds(value)
-        caveat = " (apart from the probability delta)" if isinstance(s.output_premetric, Approximate) else ""
-        agree = "" if declared_invariants(s.multiverse) == () else " and agree on the exact statistics"
-        agree += "" if s.budget.policy is None else " of this release"
-        return (
-            "Whatever is released, and whoever looks at it: it can multiply the odds between two data sets "
-            f"that differ in one {unit}{agree} by at most {bound}{caveat}{_further(s)}." + warning
-        )
-    if isinstance(s.output_premetric, NormalisedRenyi):
-        return (
-            f"One changed {unit} is allowed what Gaussian noise allows whose mean moves by "
-            f"{shown(_root_two(value), 2)} standard deviations." + warning
-        )
-    return f"The measured change for one {unit} is at most {shown(value)}." + warning
+    alike = "" if declared_invariants(s.multiverse) == () else " and agree on the exact statistics"
+    alike += "" if s.budget.policy is None else " of this release"
+    return s.output_premetric.allows(s.budget.linear(), s.input_premetric.unit, alike, _further(s))
 
 
 def _further(s: Specification) -> str:
     if s.input_premetric.flags.neighbour_valued:
         return ""
     return f", and again by as much for every further {s.input_premetric.unit} in which they differ"
-
-
-def _odds(value: Exact) -> str:
-    exact = value.exponential
-    if exact is not None and exact < 1000:
-        return f"a factor of {_ceil_text(exact)}"
-    if value.float_up() < ODDS_SHOWN_BELOW:
-        return f"a factor of {_ceil_text(Fraction(math.exp(value.float_up())))}"
-    exponent = math.ceil(value.float_up() / math.log(10) * 10) / 10
-    return f"a factor of about 10 to the {exponent:.1f}, which on its own rules out almost nothing"
-
-
-def _ceil_text(number: Fraction) -> str:
-    return f"{math.ceil(number * 100) / 100:,.2f}"
-
-
-def _root_two(value: Exact) -> Exact:
-    square = value.square
-    return Exact.sqrt(2 * square) if square is not None else Exact.computed(1.4142135623731 * float(value))
 
 
 def _unprotected(s: Specification) -> str:
@@ -209,8 +171,8 @@ def _unprotected(s: Specification) -> str:
         items.append(f"groups as one: k units together have {growth} the budget of one")
     items.append(f"anything that happened to the data before the stage '{s.domain.stage}'")
     items.append("what can be inferred about a person from others, without their own data")
-    if isinstance(s.output_premetric, Coarsened):
-        items.append(f"events that the measure leaves out ({s.output_premetric.reason})")
+    if s.output_premetric.unseen:
+        items.append(s.output_premetric.unseen)
     return _capital("; ".join(items)) + "."
 
 
@@ -225,6 +187,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def lines_of(card: Any) -> list[dict[str, str]]:
+def lines_of(card: Card) -> list[dict[str, str]]:
     """The card as plain data."""
-    return [{"question": line.question, "answer": line.answer} for line in card.lines]
+    return [asdict(line) for line in card.lines]

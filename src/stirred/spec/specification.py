@@ -19,10 +19,11 @@ from stirred.documents import parse_json
 from stirred.errors import InputError, NewerSchema, NotComputable, ParametrisationMismatch
 from stirred.spec.arithmetic.exact import INFINITY
 from stirred.spec.blocks.block import BLOCKS, Block
-from stirred.spec.blocks.budget import LETTER, Budget
+from stirred.spec.blocks.budget import Budget
 from stirred.spec.blocks.domain import Domain
 from stirred.spec.blocks.input_premetric import InputPremetric
 from stirred.spec.blocks.invariant import accidental
+from stirred.spec.blocks.latex import latex
 from stirred.spec.blocks.multiverse import Described, Invariants, Multiverse, Trivial
 from stirred.spec.blocks.output_premetric import OutputPremetric
 from stirred.spec.blocks.policy import matched
@@ -57,7 +58,7 @@ class Flavor(Block):
     @property
     def latex(self) -> str:
         """LaTeX text of the four symbols."""
-        symbols = [block.latex for block in self._blocks()]
+        symbols = [self.domain.latex, *(latex(block.symbol) for block in self._blocks()[1:])]
         if isinstance(self.multiverse, Trivial):
             symbols[1] = rf"\{{{self.domain.latex}\}}"
         return f"({', '.join(symbols)})"
@@ -161,9 +162,13 @@ class Specification(Block):
         amounts = () if self.budget.policy is not None else self.budget.amounts
         return bool(amounts) and all(a == INFINITY for a in amounts)
 
+    @property
+    def _letter(self) -> str:
+        return self.budget.letter.removesuffix("²")
+
     def statement(self) -> str:
         """The guarantee as mathematics, in Unicode."""
-        return f"{LETTER[self.budget.parametrisation][0]}-DP{self.flavor}"
+        return f"{self._letter}-DP{self.flavor}"
 
     def __str__(self) -> str:
         return f"{self.statement()}, {self.budget}"
@@ -171,8 +176,7 @@ class Specification(Block):
     @property
     def latex(self) -> str:
         """The guarantee as mathematics, in LaTeX."""
-        letter = LETTER[self.budget.parametrisation][1]
-        return rf"{letter}\text{{-DP}}{self.flavor.latex},\; {self.budget.latex}"
+        return rf"{latex(self._letter)}\text{{-DP}}{self.flavor.latex},\; {self.budget.latex}"
 
     def card(self) -> Any:
         """The specification in plain language."""

@@ -13,23 +13,24 @@ from typing import Any, Literal, Self
 from pydantic import model_validator
 
 from stirred.errors import InvalidBudget, NotComputable, ParametrisationMissing, StirredError
-from stirred.spec.arithmetic.exact import ZERO, Exact
+from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.blocks.block import Block
+from stirred.spec.blocks.latex import latex
 from stirred.spec.blocks.policy import Policy, Restated, Statistic, Swapping
 
 Parametrisation = Literal["epsilon", "rho", "rho_squared", "mu", "loss", "epsilon_of_delta", "tradeoff"]
 
 LETTER = {
-    "epsilon": ("ε", r"\varepsilon"),
-    "rho": ("ρ", r"\rho"),
-    "rho_squared": ("ρ", r"\rho"),
-    "mu": ("μ", r"\mu"),
-    "loss": ("L", "L"),
-    "epsilon_of_delta": ("ε(δ)", r"\varepsilon(\delta)"),
-    "tradeoff": ("f", "f"),
+    "epsilon": "ε",
+    "delta": "δ",
+    "rho": "ρ",
+    "rho_squared": "ρ²",
+    "mu": "μ",
+    "mu_squared": "μ²",
+    "loss": "L",
+    "epsilon_of_delta": "ε(δ)",
+    "tradeoff": "f",
 }
-
-_SHOWN = {"rho_squared": "ρ²"}
 
 HERE = " in this universe"
 
@@ -127,6 +128,11 @@ class Budget(Block):
         return cls(parametrisation="epsilon_of_delta", curve=tuple(pairs))
 
     @property
+    def letter(self) -> str:
+        """The letter of the parametrisation."""
+        return LETTER[self.parametrisation]
+
+    @property
     def rule(self) -> str:
         """The policy in words, with the universe in which the amount is its value."""
         if self.policy is None:
@@ -150,6 +156,11 @@ class Budget(Block):
                 hint="Ask for linear(universe=...) or read the curve.",
             )
         return self.amounts[0]
+
+    @property
+    def largest(self) -> Exact:
+        """The largest amount over the universes, in the budget's own parametrisation."""
+        return max(self.amounts)
 
     def linear(self, universe: int = 0) -> Exact:
         """The number that multiplies a distance in D_Pr <= budget * d: rho where rho squared is given."""
@@ -196,24 +207,21 @@ class Budget(Block):
         )
 
     def __str__(self) -> str:
-        letter = _SHOWN.get(self.parametrisation, LETTER[self.parametrisation][0])
         if self.curve:
-            return f"{letter}: a curve of {len(self.curve)} points"
+            return f"{self.letter}: a curve of {len(self.curve)} points"
         if self.is_constant:
-            return f"{letter} = {shown(self.amount)}{'' if self.policy is None else HERE}"
-        low, high = min(self.amounts), max(self.amounts)
-        return f"{letter} from {shown(low)} to {shown(high)}, by universe"
+            return f"{self.letter} = {shown(self.amount)}{'' if self.policy is None else HERE}"
+        low = min(self.amounts)
+        return f"{self.letter} from {shown(low)} to {shown(self.largest)}, by universe"
 
     @property
     def latex(self) -> str:
         """LaTeX text of the budget."""
-        letter = LETTER[self.parametrisation][1]
-        letter = letter + "^2" if self.parametrisation == "rho_squared" else letter
         if not self.is_constant:
-            return letter + r"_{\mathcal{D}}"
-        value = self.amount
-        text = r"\infty" if value.is_infinite else shown(value)
-        return f"{letter} = {text}" + ("" if self.policy is None else rf"\text{{{HERE}}}")
+            return latex(self.letter) + r"_{\mathcal{D}}"
+        return latex(f"{self.letter} = {shown(self.amount)}") + (
+            "" if self.policy is None else rf"\text{{{HERE}}}"
+        )
 
     def nominal(self) -> str:
         """The budget with the reminder that it means nothing without its flavor."""
@@ -221,6 +229,14 @@ class Budget(Block):
 
 
 LARGEST = Exact.of(10**100)
+
+
+def squared(value: Exact) -> Exact:
+    """The square, rounded up where it has no exact form."""
+    if value.is_infinite:
+        return INFINITY
+    square = value.square
+    return Exact(value.rounded_up() ** 2 if square is None else square)
 
 
 def shown(value: Exact, places: int = 4) -> str:

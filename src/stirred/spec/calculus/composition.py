@@ -15,18 +15,11 @@ from typing import Any, Literal
 from stirred.errors import InputError, NonFreshSeeds, NotImplied
 from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum
-from stirred.spec.blocks.budget import Budget
+from stirred.spec.blocks.budget import Budget, squared
 from stirred.spec.blocks.domain import require_same
 from stirred.spec.blocks.input_premetric import Maximum, Neighbours
 from stirred.spec.blocks.multiverse import Explicit, conditions_on, intersect, refines
-from stirred.spec.blocks.output_premetric import (
-    Approximate,
-    Coarsened,
-    GaussianTradeOff,
-    Multiplicative,
-    NormalisedRenyi,
-    Renyi,
-)
+from stirred.spec.blocks.output_premetric import Approximate, Coarsened, NormalisedRenyi
 from stirred.spec.blocks.policy import (
     SUM,
     Fixed,
@@ -46,8 +39,6 @@ from stirred.spec.specification import Flavor, Specification
 
 Order = Literal["sequential", "adaptive", "concurrent"]
 Seeds = Literal["fresh", "shared"]
-
-_ADAPTIVE = (Multiplicative, Approximate, NormalisedRenyi, Renyi, GaussianTradeOff)
 
 
 def meet(first: Flavor, second: Flavor) -> Flavor:
@@ -199,7 +190,7 @@ def _amounts(budget: Budget, kind: str) -> tuple[Exact, ...]:
     """The amounts in a parametrisation; only rho is ever restated, as rho squared."""
     if budget.parametrisation == kind:
         return budget.amounts
-    return tuple(map(_squared, budget.amounts))
+    return tuple(map(squared, budget.amounts))
 
 
 def post_process(specification: Specification, reads: Iterable[Any] = ()) -> Specification:
@@ -233,7 +224,7 @@ def _refuse_unproved_order(parts: tuple[Specification, ...], order: Order) -> No
     if order == "sequential":
         return
     for part in parts:
-        if not isinstance(part.output_premetric, _ADAPTIVE):
+        if not part.output_premetric.coordinates:
             raise NotImplied(
                 f"{order} composition is not established for {part.output_premetric.symbol}",
                 field="order",
@@ -322,15 +313,8 @@ def _from_joint_law(
         )
     losses = protection_loss(joint, flavor).by_universe
     kind = parts[0].budget.parametrisation
-    amounts = [_squared(loss) if kind == "rho_squared" else loss for loss in losses]
+    amounts = [squared(loss) if kind == "rho_squared" else loss for loss in losses]
     return flavor.with_budget(Budget.by_universe(kind, amounts), standing="enumerated")
-
-
-def _squared(value: Exact) -> Exact:
-    if value.is_infinite:
-        return INFINITY
-    square = value.square
-    return Exact(value.rounded_up() ** 2) if square is None else Exact(square)
 
 
 def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> Specification:
@@ -390,7 +374,7 @@ def _in_currency(budget: Budget, kind: str) -> Policy | None:
     if policy is None or budget.parametrisation == kind:
         return policy
     if isinstance(policy, Fixed):
-        return Fixed(parametrisation=kind, amount=_squared(policy.amount))
+        return Fixed(parametrisation=kind, amount=squared(policy.amount))
     return Restated(formula="the square", of=policy)
 
 
@@ -441,7 +425,7 @@ def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exac
         return Exact(total - 1)
     if law == "sum of squares":
         squares = [
-            amount if budget.parametrisation == "rho_squared" else _squared(amount)
+            amount if budget.parametrisation == "rho_squared" else squared(amount)
             for amount, budget in zip(column, budgets, strict=True)
         ]
         square = sum(squares, ZERO)

@@ -8,17 +8,15 @@ not twice 126.78). Such an edge here moves the premetric to neighbours, or refus
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any, Literal
 
 from stirred.errors import InputError, NotImplied
 from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact, as_fraction
 from stirred.spec.arithmetic.extended import product
-from stirred.spec.blocks.budget import Budget
+from stirred.spec.blocks.budget import Budget, squared
 from stirred.spec.blocks.input_premetric import neighbours_of
 from stirred.spec.blocks.output_premetric import (
     LEAST_DELTA,
@@ -27,18 +25,18 @@ from stirred.spec.blocks.output_premetric import (
     KullbackLeibler,
     Multiplicative,
     NormalisedRenyi,
+    Premetric,
     Renyi,
     TotalVariation,
 )
 from stirred.spec.blocks.policy import Restated
 from stirred.spec.calculus.closed_form import gaussian_epsilon, mu_of_pure, rho_squared_of_pure
+from stirred.spec.calculus.closed_form.concentrated import census_epsilon, optimal_epsilon
 from stirred.spec.calculus.closed_form.rounding import (
-    context,
     float_not_above,
     float_not_below,
     raised_root,
     rational_below,
-    significant_up,
 )
 from stirred.spec.order.separation import least_distance
 from stirred.spec.specification import Specification
@@ -47,13 +45,21 @@ Target = Literal["approximate", "zcdp", "renyi", "gdp", "kullback-leibler", "tot
 Method = Literal["census", "optimal", "gaussian"]
 OnDistance = Literal["refuse", "neighbours"]
 
+METHODS: dict[Method, str] = {
+    "census": "ρ² + 2ρ√(−ln δ) (Bun and Steinke 2016, proposition 1.3)",
+    "optimal": "the bound of Canonne, Kamath and Steinke 2020",
+    "gaussian": "the exact curve of Gaussian noise, which is assumed to be all the noise there is",
+}
+
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted specification, with what was done to get there."""
+    """A converted specification, with what was done to get there, by which rule, and what it rests on."""
 
     specification: Specification
     steps: tuple[str, ...]
+    rule: str
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -112,10 +118,10 @@ def convert(
     """
     edge = _edge(specification, target)
     _require_concentrated(edge, attributes)
-    steps = [f"{specification.output_premetric.symbol} to {target}: {edge.reference}"]
+    source, remarks = specification.output_premetric, []
     if not edge.linear and not specification.input_premetric.flags.neighbour_valued:
         specification, note = _to_neighbours(specification, on_distance)
-        steps.append(note)
+        remarks.append(note)
     options = _Options(delta, alpha, method, None if attributes is None else tuple(attributes))
     premetric, budget = edge.apply(specification, options)
     if (policy := specification.budget.policy) is not None:
@@ -128,16 +134,22 @@ def convert(
             at=specification.budget.at,
         )
     fields = dict(specification) | {"output_premetric": premetric, "budget": budget}
-    steps += [options.step] if options.step else []
+    remarks += [options.step] if options.step else []
     if options.assumption:
         fields["assumptions"] = (*specification.assumptions, options.assumption)
-        steps.append(f"assumes: {options.assumption}")
-    return Converted(Specification(**fields), tuple(steps))
+        remarks.append(f"assumes: {options.assumption}")
+    steps = (f"{source.symbol} to {target}: {edge.reference}", *remarks)
+    return Converted(Specification(**fields), steps, options.rule or edge.reference, tuple(remarks))
 
 
 def edges() -> tuple[Edge, ...]:
     """All conversions, for documentation and for the command line."""
     return _EDGES
+
+
+def converts(premetric: Premetric, target: Target) -> bool:
+    """Whether there is a conversion from a premetric to a target."""
+    return any(isinstance(premetric, edge.source) and edge.target == target for edge in _EDGES)
 
 
 def epsilon_at_distance(
@@ -169,6 +181,7 @@ class _Options:
     assumption: str = ""
     formula: str = ""
     step: str = ""
+    rule: str = ""
 
     def exact_delta(self) -> Fraction:
         if self.delta is None:
@@ -301,6 +314,7 @@ def _zcdp_to_approximate(specification: Specification, options: _Options) -> tup
     delta = options.exact_delta()
     if options.method == "gaussian":
         options.assumption = "the mechanism adds Gaussian noise and nothing else"
+    options.rule = METHODS[options.method]
     options.formula = f"the ε of ρ at δ = {delta} by the {options.method} conversion"
     epsilon = _zcdp_epsilon(_rho_squared(specification.budget), delta, options.method)
     return Approximate(delta=Exact(delta)), Budget.epsilon(epsilon)
@@ -333,16 +347,15 @@ def _gaussian_epsilon(mu: float, delta: Fraction) -> Exact:
 
 
 def _rho_squared(budget: Budget) -> Fraction:
-    value = budget.linear()
-    if value.is_infinite:
+    square = squared(budget.linear()).rational
+    if square is None:
         raise NotImplied(
             "an infinite budget converts to nothing",
             field="budget",
             expected="a finite rho",
             hint="There is no guarantee to convert.",
         )
-    square = value.square
-    return value.rounded_up() ** 2 if square is None else square
+    return square
 
 
 def _zcdp_epsilon(rho_squared: Fraction, delta: Fraction, method: Method) -> Exact:
@@ -352,53 +365,6 @@ def _zcdp_epsilon(rho_squared: Fraction, delta: Fraction, method: Method) -> Exa
     if method == "gaussian":
         return _gaussian_epsilon(raised_root(float_not_below(2 * rho_squared)), delta)
     return Exact(optimal_epsilon(rho_squared, delta))
-
-
-def census_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
-    """rho^2 + 2 rho sqrt(-ln delta), rounded up at thirty decimal places.
-
-    Reference
-        Proposition 1.3 of Bun and Steinke 2016, as the Census Bureau uses it.
-    """
-    with localcontext(context(80)):
-        square = _decimal(rho_squared)
-        value = square + 2 * (square * _decimal(1 / delta).ln()).sqrt()
-        raised = Fraction(value + (1 + value).scaleb(-60))
-        return Fraction(math.ceil(raised * 10**30), 10**30)
-
-
-def optimal_epsilon(rho_squared: Fraction, delta: Fraction) -> Fraction:
-    """Least epsilon that zCDP alone implies, by the bound of Canonne, Kamath and Steinke (2020).
-
-    inf over alpha > 1 of  rho^2 alpha + ln(1/(alpha delta))/(alpha - 1) + ln(1 - 1/alpha).
-
-    Guarantee
-        The bound is valid at every alpha, so an inexact minimiser only costs tightness. Its value there is
-        evaluated with a known error and rounded up at forty digits: never below the infimum.
-    """
-    if rho_squared == 0:
-        return Fraction(0)
-    with localcontext(context(120)):
-        mean, log = _decimal(rho_squared), _decimal(1 / delta).ln()
-        excess = _best_excess(mean, log)
-        alpha = 1 + excess
-        value = mean * alpha + (log - alpha.ln()) / excess - (alpha / excess).ln()
-        size = mean * alpha + (1 + log + alpha.ln()) / excess + abs(excess.ln()) + 1
-        return significant_up(max(Fraction(0), Fraction(value + size.scaleb(-100))))
-
-
-def _best_excess(mean: Decimal, log: Decimal) -> Decimal:
-    """The alpha - 1 at which the bound is least: its slope is mean - (log - ln alpha)/(alpha - 1)^2."""
-    low = min((log / mean / 2).sqrt(), (log / 2).exp() - 1)
-    high = min((log / mean).sqrt(), log.exp() - 1)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if mean * middle**2 + (1 + middle).ln() < log else (low, middle)
-    return high
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def _alpha(options: _Options) -> object:
