@@ -23,7 +23,14 @@ from stirred.spec.blocks.budget import LETTER, Budget
 from stirred.spec.blocks.domain import Domain
 from stirred.spec.blocks.input_premetric import InputPremetric
 from stirred.spec.blocks.invariant import accidental
-from stirred.spec.blocks.multiverse import Described, Invariants, Multiverse, Trivial
+from stirred.spec.blocks.latex import latex
+from stirred.spec.blocks.multiverse import (
+    AnyMultiverse,
+    DescribedMultiverse,
+    Multiverse,
+    Trivial,
+    known_invariants,
+)
 from stirred.spec.blocks.output_premetric import OutputPremetric
 from stirred.spec.blocks.policy import matched
 from stirred.spec.finite.record_unit import require_one_unit
@@ -43,7 +50,7 @@ class Flavor(Block):
 
     @model_validator(mode="after")
     def _blocks_fit(self) -> Self:
-        if isinstance(self.multiverse, Described) and self.multiverse.accidental:
+        if isinstance(self.multiverse, DescribedMultiverse) and self.multiverse.accidental:
             raise accidental("multiverse")
         _invariants_fit(self.multiverse, self.domain)
         return self
@@ -57,7 +64,7 @@ class Flavor(Block):
     @property
     def latex(self) -> str:
         """LaTeX text of the four symbols."""
-        symbols = [block.latex for block in self._blocks()]
+        symbols = [self.domain.latex, *(latex(block.symbol) for block in self._blocks()[1:])]
         if isinstance(self.multiverse, Trivial):
             symbols[1] = rf"\{{{self.domain.latex}\}}"
         return f"({', '.join(symbols)})"
@@ -253,9 +260,9 @@ def _pruned(value: Any) -> Any:
     return [_pruned(v) for v in value] if isinstance(value, list) else value
 
 
-def _invariants_fit(multiverse: Any, domain: Domain) -> None:
-    if isinstance(multiverse, Invariants) and domain.record_schema is not None:
-        for invariant in multiverse.invariants:
+def _invariants_fit(multiverse: AnyMultiverse, domain: Domain) -> None:
+    if domain.record_schema is not None:
+        for invariant in known_invariants(multiverse):
             domain.record_schema.require(invariant.needs(), "multiverse.invariants")
-            for condition in getattr(invariant, "where", ()):
+            for condition in invariant.conditions:
                 domain.record_schema.require_levels(condition.attribute, condition.levels)

@@ -17,7 +17,7 @@ from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum
 from stirred.spec.blocks.budget import Budget
 from stirred.spec.blocks.domain import require_same
-from stirred.spec.blocks.input_premetric import Maximum, Neighbours
+from stirred.spec.blocks.input_premetric import ONE, Maximum, Premetric
 from stirred.spec.blocks.multiverse import Explicit, conditions_on, intersect, refines
 from stirred.spec.blocks.output_premetric import (
     Approximate,
@@ -39,7 +39,6 @@ from stirred.spec.blocks.policy import (
 from stirred.spec.calculus.lifting import lifts, one_budget_along_chains
 from stirred.spec.calculus.partition import budgets_that_add
 from stirred.spec.finite.mechanism import FiniteMechanism, protection_loss
-from stirred.spec.finite.record_unit import record_units
 from stirred.spec.order.bounds import bounds
 from stirred.spec.order.policy_order import policy_of
 from stirred.spec.specification import Flavor, Specification
@@ -242,26 +241,24 @@ def _same_measure(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _larger(first: Flavor, second: Flavor) -> Any:
+def _larger(first: Flavor, second: Flavor) -> Premetric:
     a, b = first.input_premetric, second.input_premetric
     if a == b:
         return a
-    one = Exact.of(1)
     found = bounds(a, b, first.domain)
-    if found is not None and found.lower >= one:
+    if found is not None and found.lower >= ONE:
         return b
-    if found is not None and found.upper <= one:
+    if found is not None and found.upper <= ONE:
         return a
-    flat = [p for d in (a, b) for p in (d.parts if isinstance(d, Maximum) else (d,))]
-    return Maximum(parts=tuple(dict.fromkeys(flat)))
+    return Maximum(parts=tuple(dict.fromkeys((*a.pieces, *b.pieces))))
 
 
 def _require_carries(part: Specification, under: Flavor) -> None:
     """Refuse a target flavor to which a part's guarantee does not carry over."""
     require_same(part.domain, under.domain, "state the result in another flavor")
     found = bounds(part.input_premetric, under.input_premetric, under.domain, under.multiverse)
-    close = (found is not None and found.lower >= Exact.of(1)) or _reached_by_chains(part, under)
-    units = record_units(part.input_premetric) | record_units(under.input_premetric)
+    close = (found is not None and found.lower >= ONE) or _reached_by_chains(part, under)
+    units = part.input_premetric.record_units | under.input_premetric.record_units
     if not refines(under.multiverse, part.multiverse, under.domain, units):
         missing = "its multiverse does not condition on all invariants of the part"
     elif not close:
@@ -280,10 +277,8 @@ def _require_carries(part: Specification, under: Flavor) -> None:
 
 def _reached_by_chains(part: Specification, under: Flavor) -> bool:
     """Whether the part is between neighbours, and its chains reach the distances of the target."""
-    premetric = part.input_premetric
     return (
-        isinstance(premetric, Neighbours)
-        and premetric.sharpened == under.input_premetric
+        part.input_premetric.sharpened == under.input_premetric
         and part.output_premetric.properties.linear_group
         and one_budget_along_chains(part)
         and lifts(part.flavor)
@@ -292,7 +287,7 @@ def _reached_by_chains(part: Specification, under: Flavor) -> bool:
 
 def _require_conditioned(flavor: Flavor, reads: Iterable[Any]) -> None:
     for invariant in reads:
-        units = record_units(flavor.input_premetric)
+        units = flavor.input_premetric.record_units
         if not conditions_on(flavor.multiverse, invariant, flavor.domain, units):
             raise NotImplied(
                 f"the post-processing reads {invariant.sentence()}, "
