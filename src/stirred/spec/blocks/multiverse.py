@@ -7,8 +7,9 @@ into universes on which they are constant (equation 2.4 of the thesis).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_serializer, field_validator
 
@@ -24,6 +25,8 @@ Universe = frozenset[Any]
 class Trivial(Block):
     """One universe: the whole domain. Nothing is invariant."""
 
+    symbol: ClassVar[str] = "{X}"
+
     kind: Literal["trivial"] = "trivial"
 
     def universes(self, domain: Domain) -> tuple[Universe, ...]:
@@ -33,11 +36,6 @@ class Trivial(Block):
     def sentence(self) -> str:
         """In words."""
         return "every pair of data sets in the domain; nothing is kept exact"
-
-    @property
-    def symbol(self) -> str:
-        """Unicode symbol."""
-        return "{X}"
 
 
 class Invariants(Block):
@@ -83,6 +81,8 @@ class Invariants(Block):
 class Explicit(Block):
     """A finite multiverse given by its universes; they may overlap and need not cover the domain."""
 
+    symbol: ClassVar[str] = "𝒟"
+
     kind: Literal["explicit"] = "explicit"
     parts: tuple[Any, ...]
 
@@ -125,11 +125,6 @@ class Explicit(Block):
     def sentence(self) -> str:
         """In words."""
         return f"pairs of points that share one of {len(self.parts)} listed universes"
-
-    @property
-    def symbol(self) -> str:
-        """Unicode symbol."""
-        return "𝒟"
 
 
 class Intersection(Block):
@@ -186,6 +181,14 @@ class DescribedMultiverse(Block):
 AnyMultiverse = Trivial | Invariants | Explicit | Intersection | DescribedMultiverse
 Multiverse = Annotated[AnyMultiverse, Field(discriminator="kind")]
 Intersection.model_rebuild()
+
+
+def pairs_in(universes: Iterable[Universe], domain: Domain) -> Iterator[tuple[int, int, int]]:
+    """Every ordered pair of different points that share a universe: its number, and theirs in the domain."""
+    index = {point: i for i, point in enumerate(domain.enumerate())}
+    for number, universe in enumerate(universes):
+        for i, j in itertools.permutations(sorted(index[point] for point in universe), 2):
+            yield number, i, j
 
 
 def from_invariants(*invariants: object, label: str = "c") -> Invariants:

@@ -95,15 +95,11 @@ def chains(flavor: Flavor) -> Matrix:
             hint="State the guarantee between neighbours of one unit.",
         )
     points = domain.enumerate_at_most(LARGEST_SEARCH, "to search for chains of neighbours")
-    index = {point: i for i, point in enumerate(points)}
     distances = flavor.input_premetric.matrix(domain)
     steps: list[dict[int, int]] = [{} for _ in points]
-    for universe in flavor.universes():
-        members = [index[point] for point in universe]
-        for i in members:
-            for j in members:
-                if not distances[i][j].is_infinite:
-                    steps[i][j] = 0 if distances[i][j].is_zero else 1
+    for _, i, j in flavor.pairs():
+        if not distances[i][j].is_infinite:
+            steps[i][j] = 0 if distances[i][j].is_zero else 1
     return tuple(_breadth_first(steps, start) for start in range(len(points)))
 
 
@@ -123,20 +119,16 @@ def _breadth_first(steps: list[dict[int, int]], start: int) -> tuple[Exact, ...]
 
 def longest_chain(found: Matrix, distances: Matrix, flavor: Flavor) -> Exact:
     """The largest ratio of chain to distance over pairs that share a universe at finite distance."""
-    index = {point: i for i, point in enumerate(flavor.domain.enumerate())}
     worst = ZERO
-    for universe in flavor.universes():
-        members = [index[point] for point in universe]
-        for i in members:
-            for j in members:
-                chain, distance = found[i][j], distances[i][j]
-                if i == j or distance.is_infinite or chain.is_zero:
-                    continue
-                if chain.is_infinite or distance.is_zero:
-                    return INFINITY
-                whole, length = distance.rational, chain.rational
-                assert length is not None
-                worst = max(worst, chain / whole if whole else Exact(length / _below(distance)))
+    for _, i, j in flavor.pairs():
+        chain, distance = found[i][j], distances[i][j]
+        if distance.is_infinite or chain.is_zero:
+            continue
+        if chain.is_infinite or distance.is_zero:
+            return INFINITY
+        whole, length = distance.rational, chain.rational
+        assert length is not None
+        worst = max(worst, chain / whole if whole else Exact(length / _below(distance)))
     return worst
 
 

@@ -15,7 +15,7 @@ from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum, quotient, supremum
 from stirred.spec.blocks.domain import Domain
 from stirred.spec.blocks.input_premetric import ONE, Matrix, Premetric
-from stirred.spec.blocks.multiverse import AnyMultiverse, Trivial, invariant_units
+from stirred.spec.blocks.multiverse import AnyMultiverse, Trivial, invariant_units, pairs_in
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,7 @@ def enumerated_bounds(
 ) -> Bounds:
     """The bounds on a domain that can be listed."""
     a, b = first.matrix(domain), second.matrix(domain)
-    index = {point: i for i, point in enumerate(domain.enumerate())}
-    pairs = {
-        (index[x], index[y])
-        for universe in multiverse.universes(domain)
-        for x in universe
-        for y in universe
-        if x != y
-    }
+    pairs = {(i, j) for _, i, j in pairs_in(multiverse.universes(domain), domain)}
     lower = infimum(_lower_ratio(a, b, i, j) for i, j in pairs)
     upper = supremum(_upper_ratio(a, b, i, j) for i, j in pairs)
     return Bounds(lower, upper, "enumerated over all pairs that share a universe")

@@ -114,10 +114,4 @@ def binds_nothing(specification: Specification) -> bool:
 
 def _compares_no_listed_pair(specification: Specification) -> bool:
     distances = specification.input_premetric.matrix(specification.domain)
-    index = {point: i for i, point in enumerate(specification.domain.enumerate())}
-    return all(
-        x == y or distances[index[x]][index[y]].is_infinite
-        for universe in specification.universes()
-        for x in universe
-        for y in universe
-    )
+    return all(distances[i][j].is_infinite for _, i, j in specification.pairs())

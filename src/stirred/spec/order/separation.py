@@ -106,12 +106,5 @@ def _listable(specification: Specification) -> bool:
 
 
 def _enumerated(specification: Specification) -> Exact:
-    index = {point: i for i, point in enumerate(specification.domain.enumerate())}
     distances = specification.input_premetric.matrix(specification.domain)
-    return infimum(
-        distances[index[x]][index[y]]
-        for universe in specification.universes()
-        for x in universe
-        for y in universe
-        if distances[index[x]][index[y]] > ZERO
-    )
+    return infimum(distances[i][j] for _, i, j in specification.pairs() if distances[i][j] > ZERO)

@@ -57,30 +57,3 @@ KINDS = Kinds(
 InputPremetric = Annotated[Premetric, KINDS]
 for _model in (Encoded, Sharpened, Maximum, PulledBack):
     _model.model_rebuild()
-
-__all__ = [
-    "ADDED",
-    "KINDS",
-    "ONE",
-    "REPLACED",
-    "REPLACED_IN_PLACE",
-    "Change",
-    "DescribedPremetric",
-    "EditDistance",
-    "Encoded",
-    "Flags",
-    "Given",
-    "GraphEdit",
-    "Hamming",
-    "HammingUnordered",
-    "InputPremetric",
-    "Matrix",
-    "Maximum",
-    "Neighbours",
-    "Premetric",
-    "PulledBack",
-    "Sharpened",
-    "SymmetricDifference",
-    "neighbours_of",
-    "shortest_paths",
-]

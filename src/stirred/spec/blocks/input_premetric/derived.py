@@ -26,12 +26,10 @@ class _Derived(Premetric):
 
     @property
     def unit(self) -> str:
-        """The base's unit."""
         return self.base.unit
 
     @property
     def record_units(self) -> frozenset[str]:
-        """Those of the base."""
         return self.base.record_units
 
     @property
@@ -41,7 +39,6 @@ class _Derived(Premetric):
 
     @property
     def multiverses(self) -> tuple[AnyMultiverse, ...]:
-        """Those of the base."""
         return self.base.multiverses
 
 
@@ -83,12 +80,10 @@ class Encoded(_Derived):
         return tuple(tuple(entry(i, j) for j in indices) for i in indices)
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.base.sentence()}, only between {self.multiverse.sentence()}"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"{self.base.symbol}|{self.multiverse.symbol}"
 
     def separation(self, kept: Kept) -> Exact | None:
@@ -112,12 +107,10 @@ class Sharpened(_Derived):
         return shortest_paths(self.base.matrix(domain))
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.base.sentence()}; larger changes count as chains of these"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"{self.base.symbol}*"
 
     def separation(self, kept: Kept) -> Exact | None:
@@ -162,12 +155,10 @@ class PulledBack(_Derived):
         return self.base.distance(lookup[x], lookup[y])
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.base.sentence()}, measured after {self.step}"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"{self.base.symbol}∘{self.step}"
 
     def separation(self, kept: Kept) -> Exact | None:
@@ -199,22 +190,18 @@ class Maximum(Premetric):
 
     @property
     def pieces(self) -> tuple[Premetric, ...]:
-        """The parts."""
         return self.parts
 
     @property
     def record_units(self) -> frozenset[str]:
-        """Those of all parts."""
         return frozenset().union(*(part.record_units for part in self.parts))
 
     @property
     def fixed_totals(self) -> frozenset[str]:
-        """Those of all parts."""
         return frozenset().union(*(part.fixed_totals for part in self.parts))
 
     @property
     def multiverses(self) -> tuple[AnyMultiverse, ...]:
-        """Those of all parts."""
         return tuple(multiverse for part in self.parts for multiverse in part.multiverses)
 
     @property
@@ -223,25 +210,21 @@ class Maximum(Premetric):
         return all(part.of_two_points for part in self.parts)
 
     def distance(self, x: Any, y: Any) -> Exact:
-        """The largest."""
         return max(part.distance(x, y) for part in self.parts)
 
     def matrix(self, domain: Domain) -> Matrix:
-        """Entry by entry."""
         matrices = [part.matrix(domain) for part in self.parts]
         return tuple(
             tuple(max(entries) for entries in zip(*rows, strict=True)) for rows in zip(*matrices, strict=True)
         )
 
     def sentence(self) -> str:
-        """In words."""
         return "a change that is at most one unit in each of: " + "; ".join(
             part.sentence() for part in self.parts
         )
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"max({', '.join(part.symbol for part in self.parts)})"
 
     def separation(self, kept: Kept) -> Exact | None:

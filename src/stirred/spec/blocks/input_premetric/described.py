@@ -23,7 +23,6 @@ class DescribedPremetric(Premetric):
 
     @property
     def flags(self) -> Flags:
-        """As claimed."""
         return Flags(self.symmetric, self.positive, self.triangle, self.neighbour_valued)
 
     @property
@@ -32,12 +31,10 @@ class DescribedPremetric(Premetric):
         return frozenset()
 
     def sentence(self) -> str:
-        """In words."""
         return self.meaning
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return self.name
 
     def separation(self, kept: Kept) -> Exact | None:

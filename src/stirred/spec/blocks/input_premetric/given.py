@@ -67,18 +67,15 @@ class Given(Premetric):
         return tuple(tuple(self.distances[index[x]][index[y]] for y in order) for x in order)
 
     def distance(self, x: Any, y: Any) -> Exact:
-        """Look the pair up."""
         if x not in self.points or y not in self.points:
             raise elsewhere("input_premetric.points", "the table of distances")
         return self.distances[self.points.index(x)][self.points.index(y)]
 
     def sentence(self) -> str:
-        """In words."""
         return f"a change of one {self.unit}, by a given table of distances"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return "d_given"
 
     def separation(self, kept: Kept) -> Exact:

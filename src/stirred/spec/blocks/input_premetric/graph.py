@@ -28,13 +28,11 @@ class GraphEdit(Premetric):
         return Exact.of(len(changed) if self.unit == "edge" else _least_cover(x[0], changed))
 
     def sentence(self) -> str:
-        """In words."""
         edge = "one edge is added or removed"
         return edge if self.unit == "edge" else "all edges of one node are changed at will"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"d_{self.unit}"
 
     @property
@@ -43,7 +41,6 @@ class GraphEdit(Premetric):
         return Change("graph", keeps_size=True)
 
     def separation(self, kept: Kept) -> Exact:
-        """One."""
         return ONE
 
 

@@ -50,7 +50,6 @@ class Neighbours(Premetric):
 
     @property
     def change(self) -> Change | None:
-        """That of the distance."""
         return self.sharpened.change
 
     def distance(self, x: Any, y: Any) -> Exact:
@@ -60,16 +59,13 @@ class Neighbours(Premetric):
         return ONE if self.sharpened.distance(x, y) == ONE else INFINITY
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.sharpened.sentence()}; larger changes are not compared"
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"d_r({_RELATIONS[self.relation][0]})^{short(self.unit)}"
 
     def separation(self, kept: Kept) -> Exact:
-        """One."""
         return ONE
 
 

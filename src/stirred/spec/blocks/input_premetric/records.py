@@ -31,17 +31,14 @@ class RecordDistance(Premetric):
 
     @property
     def symbol(self) -> str:
-        """Unicode symbol."""
         return f"d_{self.label}^{short(self.unit)}"
 
     def sentence(self) -> str:
-        """In words."""
         record = self.unit if self.unit.endswith("record") else f"{self.unit} record"
         return self.told.format(record)
 
     @property
     def change(self) -> Change:
-        """One record."""
         return self.one
 
     def bounded_by(self, larger: Premetric) -> tuple[Fraction, str] | None:

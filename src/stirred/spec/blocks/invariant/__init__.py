@@ -22,21 +22,3 @@ from stirred.spec.blocks.kinds import Kinds
 KINDS = Kinds(Count, Sum, Threshold, Named)
 
 Invariant = Annotated[Declared, KINDS]
-
-__all__ = [
-    "KINDS",
-    "Additive",
-    "Condition",
-    "Count",
-    "Declared",
-    "Invariant",
-    "Named",
-    "Statistic",
-    "Sum",
-    "Threshold",
-    "accidental",
-    "evaluate",
-    "implied_by",
-    "margins",
-    "plural",
-]

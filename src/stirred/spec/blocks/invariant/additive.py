@@ -39,7 +39,6 @@ class Additive(Declared):
         """The sum of all amounts in a frame, or in each of its groups."""
 
     def needs(self) -> tuple[str, ...]:
-        """Names of the attributes it reads."""
         return (*self._shown, *(c.attribute for c in self.where))
 
     @property
@@ -53,12 +52,10 @@ class Additive(Declared):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Its own."""
         return self.where
 
     @property
     def underlying(self) -> Additive:
-        """Itself."""
         return self
 
     @property
@@ -105,7 +102,6 @@ class Additive(Declared):
         return frame.select(list(dict.fromkeys(self._shown))) if self._shown else frame
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
-        """The same table from records, one by one."""
         cells: defaultdict[tuple[Level, ...], int] = defaultdict(int)
         for record in records:
             if all(schema.value(record, c.attribute) in c.levels for c in self.where):

@@ -22,11 +22,9 @@ class Count(Additive):
     where: tuple[Condition, ...] = ()
 
     def sentence(self) -> str:
-        """In words."""
         return f"the number of {plural(self.unit)}" + qualifiers(self.by, self.where)
 
     def amount(self, record: Record, schema: Schema) -> int:
-        """One."""
         return 1
 
     def total(self, frame: pl.DataFrame) -> pl.Expr:

@@ -21,7 +21,6 @@ class Named(Declared):
     meaning: str = ""
 
     def sentence(self) -> str:
-        """In words."""
         return self.meaning or self.name
 
     def needs(self) -> tuple[str, ...]:
@@ -29,11 +28,9 @@ class Named(Declared):
         return ()
 
     def of_frame(self, frame: pl.DataFrame, schema: Schema | None = None) -> pl.DataFrame:
-        """Refused: there is nothing to compute."""
         raise self._symbolic()
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
-        """Refused: there is nothing to compute."""
         raise self._symbolic()
 
     def _symbolic(self) -> NotComputable:

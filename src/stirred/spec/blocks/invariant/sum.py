@@ -28,7 +28,6 @@ class Sum(Additive):
         return self.attribute
 
     def sentence(self) -> str:
-        """In words."""
         start = f"the sum of {words(self.attribute)} over {plural(self.unit)}"
         return start + qualifiers(self.by, self.where)
 

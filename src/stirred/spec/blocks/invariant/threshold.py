@@ -40,27 +40,22 @@ class Threshold(Declared):
         return self
 
     def sentence(self) -> str:
-        """In words."""
         bound = f"at least {self.at_least}" if self.at_least is not None else f"at most {self.at_most}"
         return f"whether {self.statistic.sentence()} is {bound}"
 
     def needs(self) -> tuple[str, ...]:
-        """Names of the attributes it reads."""
         return self.statistic.needs()
 
     @property
     def units(self) -> frozenset[str]:
-        """Those of the statistic."""
         return self.statistic.units
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Those of the statistic."""
         return self.statistic.conditions
 
     @property
     def underlying(self) -> Count | Sum:
-        """The statistic."""
         return self.statistic
 
     def of_frame(self, frame: pl.DataFrame, schema: Schema | None = None) -> pl.DataFrame:
@@ -72,7 +67,6 @@ class Threshold(Declared):
         return table.with_columns(pl.lit(True).alias(name))
 
     def of_records(self, records: Iterable[Record], schema: Schema) -> Statistic:
-        """The same cells from records, one by one."""
         cells = self.statistic.of_records(records, schema)
         return frozenset((cell, True) for cell, value in cells if self._beyond(Fraction(value)))
 
