@@ -57,7 +57,7 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
     two approximate flavors the larger delta is kept.
     """
     require_same(first.domain, second.domain, "compose")
-    if not _same_measure(first.output_premetric, second.output_premetric):
+    if not same_measure(first.output_premetric, second.output_premetric):
         raise NotImplied(
             f"{first.output_premetric.symbol} and {second.output_premetric.symbol} do not compose",
             field="output_premetric",
@@ -235,10 +235,10 @@ def _refuse_unproved_order(parts: tuple[Specification, ...], order: Order) -> No
             )
 
 
-def _same_measure(first: Any, second: Any) -> bool:
-    if isinstance(first, Approximate) and isinstance(second, Approximate):
-        return True
-    return bool(first == second)
+def same_measure(first: Any, second: Any) -> bool:
+    """Whether two output premetrics are one, whatever their delta."""
+    both = isinstance(first, Approximate) and isinstance(second, Approximate)
+    return both or bool(first == second)
 
 
 def _larger(first: Flavor, second: Flavor) -> Premetric:
@@ -263,7 +263,7 @@ def _require_carries(part: Specification, under: Flavor) -> None:
         missing = "its multiverse does not condition on all invariants of the part"
     elif not close:
         missing = "its distances are not known to bound those of the part"
-    elif not _same_measure(part.output_premetric, under.output_premetric):
+    elif not same_measure(part.output_premetric, under.output_premetric):
         missing = "its output premetric differs"
     else:
         return
@@ -344,7 +344,8 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
     flavor, columns = _aligned(flavor, parts)
     combined = [_combine(premetric, law, budgets, column) for column in columns]
     amounts = combined[:1] if len(set(combined)) == 1 else combined
-    kind = _common_parametrisation(premetric, budgets)
+    concentrated = isinstance(premetric, NormalisedRenyi)
+    kind = "rho_squared" if concentrated else budgets[0].parametrisation
     assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
     return flavor.with_budget(
         _by_policy(Budget.by_universe(kind, amounts), _words(premetric, law), budgets),
@@ -406,18 +407,17 @@ def _aligned(flavor: Flavor, parts: tuple[Specification, ...]) -> tuple[Flavor, 
     if all(part.budget.is_constant for part in parts):
         return flavor, [tuple(part.budget.amounts[0] for part in parts)]
     universes = flavor.universes()
-    columns = []
-    for universe in universes:
-        row = []
-        for part in parts:
-            covering = (
-                part.budget.amounts[0 if part.budget.is_constant else i]
-                for i, larger in enumerate(part.universes())
-                if universe <= larger
-            )
-            row.append(infimum(covering))
-        columns.append(tuple(row))
-    return _with_multiverse(flavor, Explicit(parts=universes)), columns
+    columns = [tuple(_covering(part, universe) for part in parts) for universe in universes]
+    return Flavor(**dict(flavor) | {"multiverse": Explicit(parts=universes)}), columns
+
+
+def _covering(part: Specification, universe: frozenset[Any]) -> Exact:
+    budget = part.budget
+    return infimum(
+        budget.amounts[0 if budget.is_constant else i]
+        for i, larger in enumerate(part.universes())
+        if universe <= larger
+    )
 
 
 def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exact, ...]) -> Exact:
@@ -440,12 +440,6 @@ def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exac
     return sum(column, ZERO)
 
 
-def _common_parametrisation(premetric: Any, budgets: list[Budget]) -> Any:
-    if isinstance(premetric, NormalisedRenyi):
-        return "rho_squared"
-    return budgets[0].parametrisation
-
-
 def _standing(parts: tuple[Specification, ...]) -> Any:
     ladder = ("uncertified", "unstated", "published", "enumerated", "proved")
     return min((part.standing for part in parts), key=ladder.index)
@@ -455,7 +449,8 @@ def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flav
     """The deltas of all parts add; that of the meet is their maximum, and is not read."""
     if not isinstance(flavor.output_premetric, Approximate):
         return flavor
-    total = sum((_delta(part) for part in parts), Fraction(0))
+    deltas = (part.output_premetric for part in parts if isinstance(part.output_premetric, Approximate))
+    total = sum((measure.mass for measure in deltas), Fraction(0))
     if total >= 1:
         raise NotImplied(
             "the deltas of the parts add up to one or more, which constrains nothing",
@@ -464,12 +459,3 @@ def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flav
             hint="Convert the parts with smaller deltas, or release less.",
         )
     return Flavor(**{**dict(flavor), "output_premetric": Approximate(delta=Exact(total))})
-
-
-def _delta(part: Specification) -> Fraction:
-    assert isinstance(part.output_premetric, Approximate)
-    return part.output_premetric.mass
-
-
-def _with_multiverse(flavor: Flavor, multiverse: Any) -> Flavor:
-    return Flavor(**{**dict(flavor), "multiverse": multiverse})

@@ -29,3 +29,16 @@ from stirred.spec.calculus.closed_form.laplace import DiscreteLaplace, Laplace
 from stirred.spec.calculus.closed_form.noise_law import NoiseLaw
 from stirred.spec.calculus.closed_form.pure import mu_of_pure, rho_squared_of_pure
 from stirred.spec.calculus.closed_form.randomised_response import RandomisedResponse
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "Laplace",
+    "NoiseLaw",
+    "RandomisedResponse",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "mu_of_pure",
+    "rho_squared_of_pure",
+]
