@@ -29,17 +29,8 @@ class _Derived(Premetric):
         return self.base.unit
 
     @property
-    def record_units(self) -> frozenset[str]:
-        return self.base.record_units
-
-    @property
-    def fixed_totals(self) -> frozenset[str]:
-        """Those of the base: a distance that is finite here is finite there."""
-        return self.base.fixed_totals
-
-    @property
-    def multiverses(self) -> tuple[AnyMultiverse, ...]:
-        return self.base.multiverses
+    def inner(self) -> tuple[Premetric, ...]:
+        return (self.base,)
 
 
 class Encoded(_Derived):
@@ -189,20 +180,12 @@ class Maximum(Premetric):
         )
 
     @property
-    def pieces(self) -> tuple[Premetric, ...]:
+    def inner(self) -> tuple[Premetric, ...]:
         return self.parts
 
     @property
-    def record_units(self) -> frozenset[str]:
-        return frozenset().union(*(part.record_units for part in self.parts))
-
-    @property
-    def fixed_totals(self) -> frozenset[str]:
-        return frozenset().union(*(part.fixed_totals for part in self.parts))
-
-    @property
-    def multiverses(self) -> tuple[AnyMultiverse, ...]:
-        return tuple(multiverse for part in self.parts for multiverse in part.multiverses)
+    def pieces(self) -> tuple[Premetric, ...]:
+        return self.parts
 
     @property
     def of_two_points(self) -> bool:

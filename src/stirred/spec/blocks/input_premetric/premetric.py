@@ -81,6 +81,11 @@ class Premetric(Block):
         return None
 
     @property
+    def inner(self) -> tuple[Premetric, ...]:
+        """The premetrics from which it is made."""
+        return ()
+
+    @property
     def pieces(self) -> tuple[Premetric, ...]:
         """The premetrics of which it is the maximum."""
         return (self,)
@@ -88,17 +93,20 @@ class Premetric(Block):
     @property
     def record_units(self) -> frozenset[str]:
         """Units of the records that it reads; none where its distances are given or only described."""
-        return frozenset({self.unit})
+        read = frozenset[str]().union(*(part.record_units for part in self.inner))
+        return read if self.inner else frozenset({self.unit})
 
     @property
     def fixed_totals(self) -> frozenset[str]:
         """Units whose number is the same in data sets at finite distance."""
-        return self.record_units if self.change in (REPLACED, REPLACED_IN_PLACE) else frozenset()
+        if self.change in (REPLACED, REPLACED_IN_PLACE):
+            return self.record_units
+        return frozenset().union(*(part.fixed_totals for part in self.inner))
 
     @property
     def multiverses(self) -> tuple[AnyMultiverse, ...]:
         """The multiverses that are written into it."""
-        return ()
+        return tuple(multiverse for part in self.inner for multiverse in part.multiverses)
 
     @property
     def of_two_points(self) -> bool:
