@@ -72,10 +72,8 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
     if not isinstance(x, Mapping):
         require_one_unit(claim.multiverse, claim.input_premetric)
     if _is_point(x):
-        if schema is None:
-            if invariants:
-                raise _without_schema(claim.domain)
-            return True
+        if schema is None and invariants:
+            raise _without_schema(claim.domain)
         return all(i.of_records(x, schema) == i.of_records(y, schema) for i in invariants)
     return all(evaluate(i, x, schema).equals(evaluate(i, y, schema)) for i in invariants)
 

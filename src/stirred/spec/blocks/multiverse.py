@@ -217,7 +217,7 @@ def intersect(first: AnyMultiverse, second: AnyMultiverse) -> AnyMultiverse:
     return Intersection(parts=tuple(dict.fromkeys(flat)))
 
 
-def declared_invariants(multiverse: AnyMultiverse) -> tuple[Declared, ...] | None:
+def declared_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...] | None:
     """The invariants on which a multiverse conditions; ``None`` where they are not declared as such."""
     if isinstance(multiverse, Trivial):
         return ()
