@@ -49,7 +49,7 @@ from stirred.spec import (
     margins,
     swapping_invariants,
 )
-from stirred.spec.blocks.multiverse import Described
+from stirred.spec.blocks.multiverse import DescribedMultiverse
 
 ONE, TWO = Exact.of(1), Exact.of(2)
 REPLACE, ADD = HammingUnordered(unit="record"), SymmetricDifference(unit="record")
@@ -334,7 +334,7 @@ def test_a_mapping_changes_the_table_of_the_protection_unit_alone() -> None:
 
 
 def test_claims_without_declared_invariants_have_no_moves() -> None:
-    spec = claim(CUBE, Described(name="D", meaning="whatever"))
+    spec = claim(CUBE, DescribedMultiverse(name="D", meaning="whatever"))
     with pytest.raises(NotComputable, match="declared"):
         neighbour(frame_of(((0, 0, 0),), CUBE), spec, TestSource(1))
 

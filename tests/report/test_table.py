@@ -27,7 +27,7 @@ from stirred.spec import (
     catalogue,
 )
 from stirred.spec.blocks.input_premetric import Given
-from stirred.spec.blocks.multiverse import Described, Explicit
+from stirred.spec.blocks.multiverse import DescribedMultiverse, Explicit
 from stirred.spec.blocks.output_premetric import Coarsened, TotalVariation
 from stirred.spec.calculus.closed_form.concentrated import census_epsilon
 
@@ -171,7 +171,7 @@ def test_invariants_are_named_one_by_one() -> None:
     assert "the number of housing units in each block" in named
     assert "group quarters type" in named
     assert ReleaseTable.of([row(PURE)]).release.invariants == "none"
-    secret = Described(name="M", meaning="data sets that share a margin")
+    secret = DescribedMultiverse(name="M", meaning="data sets that share a margin")
     assert "share a margin" in invariants_text(changed(PURE, multiverse=secret))
 
 

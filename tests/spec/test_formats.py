@@ -33,7 +33,7 @@ from stirred.spec import (
     json_schema,
 )
 from stirred.spec.blocks.input_premetric import Given
-from stirred.spec.blocks.multiverse import Described, Explicit, Intersection
+from stirred.spec.blocks.multiverse import DescribedMultiverse, Explicit, Intersection
 from stirred.spec.blocks.output_premetric import ApproximateCurve, Coarsened, TradeOffCurve
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -73,7 +73,7 @@ def finite_specifications() -> list[Specification]:
         Specification(**base, output_premetric=coarse, budget=Budget.epsilon("inf")),
         Specification(
             domain=Domain(name="V", stage=Stage.DATABASE, structure="vector"),
-            multiverse=Intersection(parts=(Trivial(), Described(name="D", meaning="as said"))),
+            multiverse=Intersection(parts=(Trivial(), DescribedMultiverse(name="D", meaning="as said"))),
             input_premetric=Neighbours(relation="replace-ordered", unit="record"),
             output_premetric=TradeOffCurve(),
             budget=Budget.read({"parametrisation": "tradeoff", "curve": [["0", "1"], ["1", "0"]]}),

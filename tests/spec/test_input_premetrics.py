@@ -4,7 +4,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,15 @@ from stirred.spec import (
     undo_imputation,
 )
 from stirred.spec.arithmetic.extended import budget_bound, infimum, supremum
-from stirred.spec.blocks.input_premetric import Given, GraphEdit, PulledBack, neighbours_of, shortest_paths
+from stirred.spec.blocks.input_premetric import (
+    KINDS,
+    Given,
+    GraphEdit,
+    Premetric,
+    PulledBack,
+    neighbours_of,
+    shortest_paths,
+)
 from stirred.spec.blocks.multiverse import Explicit
 from stirred.spec.calculus.unit import imputation_factor
 from stirred.spec.finite.mechanism import randomised_response
@@ -896,3 +904,38 @@ def test_the_maximum_of_two_distances_weakens_both(data: st.DataObject) -> None:
     matrices = zip(first.matrix(domain), second.matrix(domain), both.matrix(domain), strict=True)
     for a, b, m in matrices:
         assert all(z == supremum([x, y]) for x, y, z in zip(a, b, m, strict=True))
+
+
+@KINDS.add
+class Discrete(Premetric):
+    """One between any two data sets: a kind of one's own, not known to any other module."""
+
+    kind: Literal["discrete"] = "discrete"
+    unit: str
+
+    def distance(self, x: Any, y: Any) -> Exact:
+        return Exact.of(int(x != y))
+
+    @property
+    def symbol(self) -> str:
+        return "d_discrete"
+
+    def sentence(self) -> str:
+        return f"any number of {self.unit} records change"
+
+
+def test_a_premetric_of_ones_own_is_written_compared_and_verified() -> None:
+    domain = Domain.datasets(Schema.of(age=range(2)), sizes=(2,))
+    blocks: dict[str, Any] = {
+        "domain": domain,
+        "multiverse": Trivial(),
+        "output_premetric": Multiplicative(),
+        "budget": Budget.epsilon(0),
+    }
+    group = Specification(**blocks, input_premetric=Discrete(unit="record"))
+    record = Specification(**blocks, input_premetric=HammingUnordered(unit="record"))
+    assert Specification.from_json(group.to_json()) == group
+    assert "any number of record records change" in str(group.card())
+    assert compare(group, record).overall == Order.EQUIVALENT
+    tells = FiniteMechanism.exact_release(domain, lambda point: point)
+    assert not satisfies(tells, group).satisfied

@@ -78,7 +78,7 @@ from stirred.spec.blocks.domain import require_same
 from stirred.spec.blocks.input_premetric import Given
 from stirred.spec.blocks.invariant import Named, implied_by
 from stirred.spec.blocks.multiverse import (
-    Described,
+    DescribedMultiverse,
     Explicit,
     Intersection,
     conditions_on,
@@ -580,7 +580,7 @@ def test_refinement_is_not_claimed_where_a_part_cannot_be_listed() -> None:
     finer = Intersection(parts=(by_block, Explicit(parts=(("a",),))))
     assert refines(finer, by_block, unlisted) is not False
     assert refines(by_block, finer, unlisted) is not True
-    described = Described(name="D", meaning="as agreed")
+    described = DescribedMultiverse(name="D", meaning="as agreed")
     assert refines(by_block, described, unlisted) is None
     assert refines(Intersection(parts=(by_block, described)), by_block, unlisted) in (True, None)
 
@@ -656,7 +656,7 @@ def test_bounded_dp_is_the_number_of_records_as_an_invariant() -> None:
         lambda: Invariants.read({"invariants": [{"kind": "count", "unit": "person", "value": 17}]}),
         lambda: Flavor(
             domain=Domain.finite([0, 1]),
-            multiverse=Described(name="D", meaning="neighbours of the data", accidental=True),
+            multiverse=DescribedMultiverse(name="D", meaning="neighbours of the data", accidental=True),
             input_premetric=Neighbours(relation="replace", unit="record"),
             output_premetric=Multiplicative(),
         ),

@@ -37,7 +37,7 @@ from stirred.spec import (
     restate,
     swapping_invariants,
 )
-from stirred.spec.blocks.input_premetric import Described, Given
+from stirred.spec.blocks.input_premetric import DescribedPremetric, Given
 from stirred.spec.blocks.multiverse import Explicit
 from stirred.spec.blocks.output_premetric import KullbackLeibler
 from stirred.spec.blocks.psa import swapping_budget
@@ -68,7 +68,7 @@ def test_6_2_swap_and_topdown_together_have_12_31_and_not_190_03() -> None:
     assert joint.input_premetric == Maximum(parts=(HOUSEHOLD, PERSON))
     kept = (*swap().multiverse.invariants, *topdown().multiverse.invariants)  # type: ignore[union-attr]
     assert set(joint.multiverse.invariants) == set(kept)  # type: ignore[union-attr]
-    loose = Described(name="d", unit="household", meaning="a distance that may be small")
+    loose = DescribedPremetric(name="d", unit="household", meaning="a distance that may be small")
     plain = convert(Specification(**dict(swap()) | {"input_premetric": loose}), "zcdp").specification
     assert (plain.budget.amount + Exact.of("2.63")).rounded(2) == "190.03"
 

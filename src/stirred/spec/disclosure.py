@@ -28,7 +28,6 @@ class BudgetDisclosure:
 def components(flavor: Flavor | Specification) -> tuple[frozenset[Any], ...]:
     """Classes of points that are connected by comparable pairs."""
     points = flavor.domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
     distances = flavor.input_premetric.matrix(flavor.domain)
     label = list(range(len(points)))
 
@@ -38,12 +37,9 @@ def components(flavor: Flavor | Specification) -> tuple[frozenset[Any], ...]:
             i = label[i]
         return i
 
-    for universe in flavor.universes():
-        for x in universe:
-            for y in universe:
-                i, j = index[x], index[y]
-                if i != j and not (distances[i][j].is_infinite and distances[j][i].is_infinite):
-                    label[root(i)] = root(j)
+    for _, i, j in flavor.pairs():
+        if not (distances[i][j].is_infinite and distances[j][i].is_infinite):
+            label[root(i)] = root(j)
     groups: dict[int, list[Any]] = {}
     for i, point in enumerate(points):
         groups.setdefault(root(i), []).append(point)
@@ -52,23 +48,18 @@ def components(flavor: Flavor | Specification) -> tuple[frozenset[Any], ...]:
 
 def component_budgets(specification: Specification, point: Any) -> frozenset[Exact]:
     """b(x): budgets of the universes that meet the component of x."""
-    specification.budget.require_everywhere(len(specification.universes()))
-    component = next(c for c in components(specification) if point in c)
-    return frozenset(
-        specification.budget.linear(i)
-        for i, universe in enumerate(specification.universes())
-        if universe & component
-    )
+    return _budgets_at(specification, next(c for c in components(specification) if point in c))
 
 
 def realised_budgets(specification: Specification, point: Any) -> frozenset[Exact]:
     """b'(x): budgets of the universes that contain x."""
-    specification.budget.require_everywhere(len(specification.universes()))
-    return frozenset(
-        specification.budget.linear(i)
-        for i, universe in enumerate(specification.universes())
-        if point in universe
-    )
+    return _budgets_at(specification, frozenset({point}))
+
+
+def _budgets_at(specification: Specification, points: frozenset[Any]) -> frozenset[Exact]:
+    universes = specification.universes()
+    specification.budget.require_everywhere(len(universes))
+    return frozenset(specification.budget.linear(i) for i, u in enumerate(universes) if u & points)
 
 
 def budget_disclosure(specification: Specification) -> BudgetDisclosure:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -24,7 +25,14 @@ from stirred.spec.blocks.domain import Domain
 from stirred.spec.blocks.input_premetric import InputPremetric
 from stirred.spec.blocks.invariant import accidental
 from stirred.spec.blocks.latex import latex
-from stirred.spec.blocks.multiverse import Described, Invariants, Multiverse, Trivial
+from stirred.spec.blocks.multiverse import (
+    AnyMultiverse,
+    DescribedMultiverse,
+    Multiverse,
+    Trivial,
+    known_invariants,
+    pairs_in,
+)
 from stirred.spec.blocks.output_premetric import OutputPremetric
 from stirred.spec.blocks.policy import matched
 from stirred.spec.finite.record_unit import require_one_unit
@@ -44,7 +52,7 @@ class Flavor(Block):
 
     @model_validator(mode="after")
     def _blocks_fit(self) -> Self:
-        if isinstance(self.multiverse, Described) and self.multiverse.accidental:
+        if isinstance(self.multiverse, DescribedMultiverse) and self.multiverse.accidental:
             raise accidental("multiverse")
         _invariants_fit(self.multiverse, self.domain)
         return self
@@ -70,6 +78,10 @@ class Flavor(Block):
         """The universes of a finite flavor; refused where its blocks speak of records of two units."""
         require_one_unit(self.multiverse, self.input_premetric)
         return self.multiverse.universes(self.domain)
+
+    def pairs(self) -> Iterator[tuple[int, int, int]]:
+        """Every ordered pair that a universe compares (``pairs_in``)."""
+        return pairs_in(self.universes(), self.domain)
 
     def with_budget(self, budget: Budget, **extra: Any) -> Specification:
         """The specification of this flavor with a budget."""
@@ -146,6 +158,10 @@ class Specification(Block):
         """The universes of a finite flavor."""
         return self.flavor.universes()
 
+    def pairs(self) -> Iterator[tuple[int, int, int]]:
+        """Every ordered pair that a universe compares."""
+        return self.flavor.pairs()
+
     @property
     def is_finite(self) -> bool:
         """Whether universes and distances can all be listed."""
@@ -206,15 +222,16 @@ class Specification(Block):
     def from_json(cls, text: str) -> Specification:
         """Read what ``to_json`` wrote; a file of a newer version is refused."""
         body = parse_json(text, "specification file")
-        if not isinstance(body, dict):
-            raise InputError(
-                "this is not a specification file",
-                field="file",
-                expected="a JSON object",
-                hint="See `stirred spec show tda-dhc --output FILE` for an example.",
-            )
-        check_version(body, "specification")
-        return cls.read({k: v for k, v in body.items() if k not in {"schema_version", "type"}})
+        example = "See `stirred spec show tda-dhc --output FILE` for an example."
+        return cls.read(document(body, "specification", "a JSON object", example))
+
+
+def document(body: object, kind: str, expected: str, hint: str) -> dict[str, Any]:
+    """The content of a file that stirred wrote, without its version and type, which are checked."""
+    if not isinstance(body, dict):
+        raise InputError(f"this is not a {kind} file", field="file", expected=expected, hint=hint)
+    check_version(body, kind)
+    return {key: value for key, value in body.items() if key not in {"schema_version", "type"}}
 
 
 def check_version(body: dict[str, Any], kind: str) -> None:
@@ -238,15 +255,17 @@ def check_version(body: dict[str, Any], kind: str) -> None:
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a specification file."""
-    schema = Specification.model_json_schema(mode="validation")
+    return document_schema(Specification, "specification", "stirred DP specification", BLOCKS)
+
+
+def document_schema(block: type[Block], kind: str, title: str, required: Iterable[str]) -> dict[str, Any]:
+    """The JSON Schema of a file that holds a block."""
+    schema = block.model_json_schema(mode="validation")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "stirred DP specification"
-    schema["properties"] = {
-        "schema_version": {"const": SCHEMA_VERSION},
-        "type": {"const": "specification"},
-        **schema["properties"],
-    }
-    schema["required"] = ["schema_version", "type", *BLOCKS]
+    schema["title"] = title
+    marks = {"schema_version": {"const": SCHEMA_VERSION}, "type": {"const": kind}}
+    schema["properties"] = marks | schema["properties"]
+    schema["required"] = ["schema_version", "type", *required]
     return schema
 
 
@@ -257,9 +276,9 @@ def _pruned(value: Any) -> Any:
     return [_pruned(v) for v in value] if isinstance(value, list) else value
 
 
-def _invariants_fit(multiverse: Any, domain: Domain) -> None:
-    if isinstance(multiverse, Invariants) and domain.record_schema is not None:
-        for invariant in multiverse.invariants:
+def _invariants_fit(multiverse: AnyMultiverse, domain: Domain) -> None:
+    if domain.record_schema is not None:
+        for invariant in known_invariants(multiverse):
             domain.record_schema.require(invariant.needs(), "multiverse.invariants")
-            for condition in getattr(invariant, "where", ()):
+            for condition in invariant.conditions:
                 domain.record_schema.require_levels(condition.attribute, condition.levels)

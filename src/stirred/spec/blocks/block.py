@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Self, cast, get_args
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic._internal._model_construction import ModelMetaclass
 
 from stirred.errors import InputError, MissingBlock, StirredError, UnknownName
 
@@ -21,17 +20,18 @@ _QUESTIONS = {
 }
 
 
-class _Translating(ModelMetaclass):
+def _constructed(cls: type[BaseModel], /, *args: Any, **fields: Any) -> Any:
     """Construction from Python raises our errors; nested reading keeps the whole path of a field."""
-
-    def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805
-        try:
-            return super().__call__(*args, **fields)
-        except ValidationError as error:
-            raise translated(error, cast("type[BaseModel]", cls)) from None
+    try:
+        return type.__call__(cls, *args, **fields)
+    except ValidationError as error:
+        raise translated(error, cls) from None
 
 
-class Block(BaseModel, metaclass=_Translating):
+_Translating: Any = type("_Translating", (type(BaseModel),), {"__call__": _constructed})
+
+
+class Block(BaseModel, metaclass=_Translating):  # type: ignore[metaclass]
     """A value of the theory: immutable, comparable, serialisable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

@@ -19,6 +19,8 @@ Structure = Literal["multiset", "vector", "graph", "table", "distribution", "obj
 
 LARGEST_ENUMERATION = 200_000
 
+_SMALLER = "Use fewer levels or records: exact methods are for small twins."
+
 
 class Stage(StrEnum):
     """Where in the life cycle the protection object stands; what happens upstream is not covered."""
@@ -121,6 +123,30 @@ class Domain(Block):
         )
         return tuple(itertools.chain.from_iterable(listing))
 
+    def enumerate_at_most(self, most: int, purpose: str) -> tuple[Point, ...]:
+        """Every point, or the refusal of so many."""
+        points = self.enumerate()
+        if len(points) > most:
+            raise NotComputable(
+                f"the domain {self.name} has {len(points)} points",
+                field="domain",
+                expected=f"at most {most} points {purpose}",
+                hint=_SMALLER,
+            )
+        return points
+
+    @property
+    def holds_records(self) -> bool:
+        """Whether the points are the data sets over a schema."""
+        given = self.record_schema is not None and self.points is None
+        return given and self.structure in {"multiset", "vector"}
+
+    @property
+    def obeyed_schema(self) -> Schema | None:
+        """The schema; without nesting on a finite domain, which lists all combinations of levels."""
+        schema = self.record_schema
+        return schema.model_copy(update={"nesting": ()}) if schema and self.is_finite else schema
+
     def _refuse_too_many(self) -> None:
         assert self.record_schema is not None and self.sizes is not None
         cells = math.prod(len(a.levels or ()) for a in self.record_schema.attributes)
@@ -134,7 +160,7 @@ class Domain(Block):
                 f"the domain {self.name} has too many points, or points of too many records",
                 field="domain.sizes",
                 expected=f"at most {LARGEST_ENUMERATION} points to enumerate",
-                hint="Use fewer levels or records: exact methods are for small twins.",
+                hint=_SMALLER,
             )
 
 

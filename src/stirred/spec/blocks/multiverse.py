@@ -7,22 +7,25 @@ into universes on which they are constant (equation 2.4 of the thesis).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_serializer, field_validator
 
 from stirred.errors import InputError, NotComputable
 from stirred.spec.blocks.block import Block
 from stirred.spec.blocks.domain import Domain, Point
-from stirred.spec.blocks.invariant import Count, Invariant, Named, Sum, Threshold, accidental, implied_by
+from stirred.spec.blocks.invariant import Declared, Invariant, accidental, implied_by
 from stirred.spec.blocks.schema import Schema, canonical
 
-Universe = frozenset[Point]
+Universe = frozenset[Any]
 
 
 class Trivial(Block):
     """One universe: the whole domain. Nothing is invariant."""
+
+    symbol: ClassVar[str] = "{X}"
 
     kind: Literal["trivial"] = "trivial"
 
@@ -33,16 +36,6 @@ class Trivial(Block):
     def sentence(self) -> str:
         """In words."""
         return "every pair of data sets in the domain; nothing is kept exact"
-
-    @property
-    def symbol(self) -> str:
-        """Unicode symbol."""
-        return "{X}"
-
-    @property
-    def latex(self) -> str:
-        """LaTeX symbol."""
-        return r"\{\mathcal{X}\}"
 
 
 class Invariants(Block):
@@ -84,16 +77,11 @@ class Invariants(Block):
         """Unicode symbol."""
         return f"𝒟_{self.label}"
 
-    @property
-    def latex(self) -> str:
-        """LaTeX symbol."""
-        return (
-            rf"\mathscr{{D}}_{{\mathbf{{c}}_{{\mathrm{{{self.label.removeprefix('c').strip('_') or 'c'}}}}}}}"
-        )
-
 
 class Explicit(Block):
     """A finite multiverse given by its universes; they may overlap and need not cover the domain."""
+
+    symbol: ClassVar[str] = "𝒟"
 
     kind: Literal["explicit"] = "explicit"
     parts: tuple[Any, ...]
@@ -138,16 +126,6 @@ class Explicit(Block):
         """In words."""
         return f"pairs of points that share one of {len(self.parts)} listed universes"
 
-    @property
-    def symbol(self) -> str:
-        """Unicode symbol."""
-        return "𝒟"
-
-    @property
-    def latex(self) -> str:
-        """LaTeX symbol."""
-        return r"\mathscr{D}"
-
 
 class Intersection(Block):
     """All non-empty intersections of universes, one of each part: the multiverse of a meet (R32)."""
@@ -172,13 +150,8 @@ class Intersection(Block):
         """Unicode symbol."""
         return " ⊓ ".join(part.symbol for part in self.parts)
 
-    @property
-    def latex(self) -> str:
-        """LaTeX symbol."""
-        return r" \sqcap ".join(part.latex for part in self.parts)
 
-
-class Described(Block):
+class DescribedMultiverse(Block):
     """A multiverse that is only described. ``accidental`` marks one pinned to realised data."""
 
     kind: Literal["described"] = "described"
@@ -204,18 +177,18 @@ class Described(Block):
         """Unicode symbol."""
         return self.name
 
-    @property
-    def latex(self) -> str:
-        """LaTeX symbol."""
-        return rf"\mathscr{{D}}_{{\mathrm{{{self.name}}}}}"
 
-
-Multiverse = Annotated[
-    Trivial | Invariants | Explicit | Intersection | Described, Field(discriminator="kind")
-]
+AnyMultiverse = Trivial | Invariants | Explicit | Intersection | DescribedMultiverse
+Multiverse = Annotated[AnyMultiverse, Field(discriminator="kind")]
 Intersection.model_rebuild()
 
-AnyMultiverse = Trivial | Invariants | Explicit | Intersection | Described
+
+def pairs_in(universes: Iterable[Universe], domain: Domain) -> Iterator[tuple[int, int, int]]:
+    """Every ordered pair of different points that share a universe: its number, and theirs in the domain."""
+    index = {point: i for i, point in enumerate(domain.enumerate())}
+    for number, universe in enumerate(universes):
+        for i, j in itertools.permutations(sorted(index[point] for point in universe), 2):
+            yield number, i, j
 
 
 def from_invariants(*invariants: object, label: str = "c") -> Invariants:
@@ -223,7 +196,7 @@ def from_invariants(*invariants: object, label: str = "c") -> Invariants:
     flat: list[Any] = []
     for item in invariants:
         flat.extend(item if isinstance(item, list | tuple) else [item])
-    if not all(isinstance(item, Count | Sum | Threshold | Named) for item in flat):
+    if not all(isinstance(item, Declared) for item in flat):
         raise accidental("multiverse.invariants")
     return Invariants(invariants=tuple(flat), label=label)
 
@@ -256,7 +229,7 @@ def declared_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...] | None:
     return None
 
 
-def known_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...]:
+def known_invariants(multiverse: AnyMultiverse) -> tuple[Declared, ...]:
     """Invariants on which a multiverse certainly conditions, perhaps among others."""
     if isinstance(multiverse, Invariants):
         return multiverse.invariants
@@ -267,24 +240,18 @@ def known_invariants(multiverse: AnyMultiverse) -> tuple[Any, ...]:
 
 def invariant_units(multiverse: AnyMultiverse) -> frozenset[str]:
     """The units that the declared invariants of a multiverse count."""
-    return frozenset().union(*(_units(invariant) for invariant in known_invariants(multiverse)))
-
-
-def _units(invariant: Any) -> frozenset[str]:
-    if isinstance(invariant, Threshold):
-        return _units(invariant.statistic)
-    return frozenset() if isinstance(invariant, Named) else frozenset({invariant.unit})
+    return frozenset().union(*(invariant.units for invariant in known_invariants(multiverse)))
 
 
 def conditions_on(
-    multiverse: AnyMultiverse, invariant: Any, domain: Domain, units: frozenset[str] = frozenset()
+    multiverse: AnyMultiverse, invariant: Declared, domain: Domain, units: frozenset[str] = frozenset()
 ) -> bool:
     """Whether the invariant is constant on every universe.
 
     Finite domains are listed where the invariants, and ``units`` that others read there, are one unit.
     """
     schema = domain.record_schema
-    one = len(units | invariant_units(multiverse) | _units(invariant)) <= 1
+    one = len(units | invariant_units(multiverse) | invariant.units) <= 1
     with contextlib.suppress(NotComputable):
         if schema is not None and one:
             return all(
@@ -318,13 +285,8 @@ def refines(
     unproved = [target for target in wanted if not implied_by(target, given, domain.record_schema)]
     if not unproved:
         return True
-    plain = declared_invariants(fine) is not None and all(map(_is_plain, given))
-    return False if plain and any(map(_is_plain, unproved)) else None
-
-
-def _is_plain(invariant: Any) -> bool:
-    """A marginal table of all units: whether one follows from others is known."""
-    return isinstance(invariant, Count) and not invariant.where
+    plain = declared_invariants(fine) is not None and all(i.is_margin for i in given)
+    return False if plain and any(i.is_margin for i in unproved) else None
 
 
 def _jsonable(point: object) -> object:

@@ -164,13 +164,7 @@ def realised_together(statistics: Iterable[tuple[Statistic, ...]]) -> tuple[Stat
     known: dict[str, Statistic] = {}
     for statistic in (one for some in statistics for one in some):
         if known.setdefault(statistic.name, statistic) != statistic:
-            raise NotImplied(
-                f"the budgets hold in different universes: {statistic.name} has two sizes",
-                field="budget.at",
-                expected="budgets of releases of one data set",
-                hint="Budgets that follow from the universe add up where they follow from the same one. "
-                "Compare the policies, or state both guarantees apart.",
-            )
+            raise _different_universes(f"{statistic.name} has two sizes")
     return tuple(known.values())
 
 
@@ -183,12 +177,17 @@ def require_one_universe(policies: Iterable[Policy], statistics: Iterable[Statis
             same = (fine.unit, fine.where) == (coarse.unit, coarse.where)
             nested = same and set(fine.match) >= set(coarse.match)
             if nested and sizes[fine.statistic] > sizes[coarse.statistic]:
-                raise NotImplied(
-                    f"the budgets hold in different universes: {fine.statistic} is larger than a coarser one",
-                    field="budget.at",
-                    expected="budgets of releases of one data set",
-                    hint="Budgets that follow from the universe add up where they follow from the same one.",
-                )
+                raise _different_universes(f"{fine.statistic} is larger than a coarser one")
+
+
+def _different_universes(shown: str) -> NotImplied:
+    return NotImplied(
+        f"the budgets hold in different universes: {shown}",
+        field="budget.at",
+        expected="budgets of releases of one data set",
+        hint="Budgets that follow from the universe add up where they follow from the same one. "
+        "Compare the policies, or state both guarantees apart.",
+    )
 
 
 def _swapping(policy: Policy) -> tuple[Swapping, ...]:

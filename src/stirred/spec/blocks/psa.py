@@ -9,10 +9,9 @@ Reference
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 
 from stirred.errors import InputError
-from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact, as_fraction
+from stirred.spec.arithmetic.exact import Exact, as_fraction
 from stirred.spec.blocks.budget import Budget
 from stirred.spec.blocks.invariant import Count
 from stirred.spec.blocks.multiverse import Invariants
@@ -51,7 +50,7 @@ def swapping_loss(largest_stratum: int, rate: object) -> Exact:
     >>> swapping_loss(264_331, "0.01").rounded(2)
     '17.08'
     """
-    p = _rate(rate)
+    policy = _policy(rate)
     if largest_stratum < 0:
         raise InputError(
             "the size of a stratum is negative",
@@ -59,21 +58,18 @@ def swapping_loss(largest_stratum: int, rate: object) -> Exact:
             expected="an integer of at least zero",
             hint="Count the records of the largest stratum.",
         )
-    if largest_stratum == 0:
-        return ZERO
-    if p in (0, 1):
-        return INFINITY
-    odds = p / (1 - p)
-    return Exact.log(max((largest_stratum + 1) / odds, odds))
+    loss = policy.value(largest_stratum)
+    assert loss is not None
+    return loss
 
 
 def swapping_budget(largest_stratum: int, rate: object, unit: str, match: Iterable[str]) -> Budget:
     """The protection loss by Theorem 1 as a policy, with its value at the largest stratum of the data."""
-    policy = Swapping(theorem="1", unit=unit, match=tuple(match), rate=Exact(_rate(rate)))
+    policy = _policy(rate, unit, match)
     return Budget.epsilon(swapping_loss(largest_stratum, rate), policy, (policy.at(largest_stratum),))
 
 
-def _rate(rate: object) -> Fraction:
+def _policy(rate: object, unit: str = "record", match: Iterable[str] = ()) -> Swapping:
     p = as_fraction(rate)
     if not 0 <= p <= 1:
         raise InputError(
@@ -82,4 +78,4 @@ def _rate(rate: object) -> Fraction:
             expected="a number from 0 to 1",
             hint="Write 0.05 for five per cent.",
         )
-    return p
+    return Swapping(theorem="1", unit=unit, match=tuple(match), rate=Exact(p))

@@ -11,19 +11,13 @@ from fractions import Fraction
 from typing import Any
 
 from stirred.errors import NotComputable
-from stirred.spec.blocks.invariant import Count, Sum, Threshold
+from stirred.spec.blocks.invariant import Additive
 from stirred.spec.blocks.schema import Record, Schema
 
 LARGEST_TABLE = 4_096
 
 Column = tuple[int, Any]
 Contribution = Mapping[Column, Fraction]
-
-
-def statistic_of(invariant: Any) -> Count | Sum | None:
-    """The count or sum that an invariant reads; ``None`` of one that is only described."""
-    inner = invariant.statistic if isinstance(invariant, Threshold) else invariant
-    return inner if isinstance(inner, Count | Sum) else None
 
 
 def relevant(schema: Schema, names: Iterable[str]) -> Schema:
@@ -36,7 +30,7 @@ def relevant(schema: Schema, names: Iterable[str]) -> Schema:
     )
 
 
-def contributions(statistics: Iterable[Count | Sum], schema: Schema) -> dict[Record, Contribution]:
+def contributions(statistics: Iterable[Additive], schema: Schema) -> dict[Record, Contribution]:
     """f of every record over a schema with finite levels: its own value of every cell that it enters.
 
     The columns are numbered by statistic. More than ``LARGEST_TABLE`` records are not listed.

@@ -17,7 +17,7 @@ from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum
 from stirred.spec.blocks.budget import Budget, squared
 from stirred.spec.blocks.domain import require_same
-from stirred.spec.blocks.input_premetric import Maximum, Neighbours
+from stirred.spec.blocks.input_premetric import ONE, Maximum, Premetric
 from stirred.spec.blocks.multiverse import Explicit, conditions_on, intersect, refines
 from stirred.spec.blocks.output_premetric import Approximate, Coarsened, NormalisedRenyi
 from stirred.spec.blocks.policy import (
@@ -32,7 +32,6 @@ from stirred.spec.blocks.policy import (
 from stirred.spec.calculus.lifting import lifts, one_budget_along_chains
 from stirred.spec.calculus.partition import budgets_that_add
 from stirred.spec.finite.mechanism import FiniteMechanism, protection_loss
-from stirred.spec.finite.record_unit import record_units
 from stirred.spec.order.bounds import bounds
 from stirred.spec.order.policy_order import policy_of
 from stirred.spec.specification import Flavor, Specification
@@ -49,7 +48,7 @@ def meet(first: Flavor, second: Flavor) -> Flavor:
     two approximate flavors the larger delta is kept.
     """
     require_same(first.domain, second.domain, "compose")
-    if not _same_measure(first.output_premetric, second.output_premetric):
+    if not same_measure(first.output_premetric, second.output_premetric):
         raise NotImplied(
             f"{first.output_premetric.symbol} and {second.output_premetric.symbol} do not compose",
             field="output_premetric",
@@ -233,37 +232,35 @@ def _refuse_unproved_order(parts: tuple[Specification, ...], order: Order) -> No
             )
 
 
-def _same_measure(first: Any, second: Any) -> bool:
-    if isinstance(first, Approximate) and isinstance(second, Approximate):
-        return True
-    return bool(first == second)
+def same_measure(first: Any, second: Any) -> bool:
+    """Whether two output premetrics are one, whatever their delta."""
+    both = isinstance(first, Approximate) and isinstance(second, Approximate)
+    return both or bool(first == second)
 
 
-def _larger(first: Flavor, second: Flavor) -> Any:
+def _larger(first: Flavor, second: Flavor) -> Premetric:
     a, b = first.input_premetric, second.input_premetric
     if a == b:
         return a
-    one = Exact.of(1)
     found = bounds(a, b, first.domain)
-    if found is not None and found.lower >= one:
+    if found is not None and found.lower >= ONE:
         return b
-    if found is not None and found.upper <= one:
+    if found is not None and found.upper <= ONE:
         return a
-    flat = [p for d in (a, b) for p in (d.parts if isinstance(d, Maximum) else (d,))]
-    return Maximum(parts=tuple(dict.fromkeys(flat)))
+    return Maximum(parts=tuple(dict.fromkeys((*a.pieces, *b.pieces))))
 
 
 def _require_carries(part: Specification, under: Flavor) -> None:
     """Refuse a target flavor to which a part's guarantee does not carry over."""
     require_same(part.domain, under.domain, "state the result in another flavor")
     found = bounds(part.input_premetric, under.input_premetric, under.domain, under.multiverse)
-    close = (found is not None and found.lower >= Exact.of(1)) or _reached_by_chains(part, under)
-    units = record_units(part.input_premetric) | record_units(under.input_premetric)
+    close = (found is not None and found.lower >= ONE) or _reached_by_chains(part, under)
+    units = part.input_premetric.record_units | under.input_premetric.record_units
     if not refines(under.multiverse, part.multiverse, under.domain, units):
         missing = "its multiverse does not condition on all invariants of the part"
     elif not close:
         missing = "its distances are not known to bound those of the part"
-    elif not _same_measure(part.output_premetric, under.output_premetric):
+    elif not same_measure(part.output_premetric, under.output_premetric):
         missing = "its output premetric differs"
     else:
         return
@@ -277,10 +274,8 @@ def _require_carries(part: Specification, under: Flavor) -> None:
 
 def _reached_by_chains(part: Specification, under: Flavor) -> bool:
     """Whether the part is between neighbours, and its chains reach the distances of the target."""
-    premetric = part.input_premetric
     return (
-        isinstance(premetric, Neighbours)
-        and premetric.sharpened == under.input_premetric
+        part.input_premetric.sharpened == under.input_premetric
         and part.output_premetric.properties.linear_group
         and one_budget_along_chains(part)
         and lifts(part.flavor)
@@ -289,7 +284,7 @@ def _reached_by_chains(part: Specification, under: Flavor) -> bool:
 
 def _require_conditioned(flavor: Flavor, reads: Iterable[Any]) -> None:
     for invariant in reads:
-        units = record_units(flavor.input_premetric)
+        units = flavor.input_premetric.record_units
         if not conditions_on(flavor.multiverse, invariant, flavor.domain, units):
             raise NotImplied(
                 f"the post-processing reads {invariant.sentence()}, "
@@ -339,7 +334,8 @@ def _with_composed_budget(flavor: Flavor, parts: tuple[Specification, ...]) -> S
     flavor, columns = _aligned(flavor, parts)
     combined = [_combine(premetric, law, budgets, column) for column in columns]
     amounts = combined[:1] if len(set(combined)) == 1 else combined
-    kind = _common_parametrisation(premetric, budgets)
+    concentrated = isinstance(premetric, NormalisedRenyi)
+    kind = "rho_squared" if concentrated else budgets[0].parametrisation
     assumptions = tuple(dict.fromkeys(a for part in parts for a in part.assumptions))
     return flavor.with_budget(
         _by_policy(Budget.by_universe(kind, amounts), _words(premetric, law), budgets),
@@ -401,18 +397,17 @@ def _aligned(flavor: Flavor, parts: tuple[Specification, ...]) -> tuple[Flavor, 
     if all(part.budget.is_constant for part in parts):
         return flavor, [tuple(part.budget.amounts[0] for part in parts)]
     universes = flavor.universes()
-    columns = []
-    for universe in universes:
-        row = []
-        for part in parts:
-            covering = (
-                part.budget.amounts[0 if part.budget.is_constant else i]
-                for i, larger in enumerate(part.universes())
-                if universe <= larger
-            )
-            row.append(infimum(covering))
-        columns.append(tuple(row))
-    return _with_multiverse(flavor, Explicit(parts=universes)), columns
+    columns = [tuple(_covering(part, universe) for part in parts) for universe in universes]
+    return Flavor(**dict(flavor) | {"multiverse": Explicit(parts=universes)}), columns
+
+
+def _covering(part: Specification, universe: frozenset[Any]) -> Exact:
+    budget = part.budget
+    return infimum(
+        budget.amounts[0 if budget.is_constant else i]
+        for i, larger in enumerate(part.universes())
+        if universe <= larger
+    )
 
 
 def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exact, ...]) -> Exact:
@@ -435,12 +430,6 @@ def _combine(premetric: Any, law: str, budgets: list[Budget], column: tuple[Exac
     return sum(column, ZERO)
 
 
-def _common_parametrisation(premetric: Any, budgets: list[Budget]) -> Any:
-    if isinstance(premetric, NormalisedRenyi):
-        return "rho_squared"
-    return budgets[0].parametrisation
-
-
 def _standing(parts: tuple[Specification, ...]) -> Any:
     ladder = ("uncertified", "unstated", "published", "enumerated", "proved")
     return min((part.standing for part in parts), key=ladder.index)
@@ -450,7 +439,8 @@ def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flav
     """The deltas of all parts add; that of the meet is their maximum, and is not read."""
     if not isinstance(flavor.output_premetric, Approximate):
         return flavor
-    total = sum((_delta(part) for part in parts), Fraction(0))
+    deltas = (part.output_premetric for part in parts if isinstance(part.output_premetric, Approximate))
+    total = sum((measure.mass for measure in deltas), Fraction(0))
     if total >= 1:
         raise NotImplied(
             "the deltas of the parts add up to one or more, which constrains nothing",
@@ -459,12 +449,3 @@ def _with_added_deltas(flavor: Flavor, parts: tuple[Specification, ...]) -> Flav
             hint="Convert the parts with smaller deltas, or release less.",
         )
     return Flavor(**{**dict(flavor), "output_premetric": Approximate(delta=Exact(total))})
-
-
-def _delta(part: Specification) -> Fraction:
-    assert isinstance(part.output_premetric, Approximate)
-    return part.output_premetric.mass
-
-
-def _with_multiverse(flavor: Flavor, multiverse: Any) -> Flavor:
-    return Flavor(**{**dict(flavor), "multiverse": multiverse})

@@ -25,7 +25,7 @@ from stirred.spec.blocks.output_premetric import (
     Renyi,
 )
 from stirred.spec.blocks.policy import together
-from stirred.spec.calculus.composition import compose
+from stirred.spec.calculus.composition import compose, same_measure
 from stirred.spec.calculus.conversion import Target, convert
 from stirred.spec.calculus.unit import change_unit
 from stirred.spec.specification import Flavor, Specification
@@ -115,7 +115,7 @@ def _common_measure(specifications: tuple[Specification, ...]) -> Any:
         s.output_premetric for s in specifications if not isinstance(s.output_premetric, Multiplicative)
     ]
     for other in others[1:]:
-        if not _same_measure(other, others[0]):
+        if not same_measure(other, others[0]):
             raise NotImplied(
                 f"{others[0].symbol} and {other.symbol} do not compose",
                 field="output_premetric",
@@ -132,7 +132,7 @@ def _restated(
     """In another measure and unit: of both orders the one with the smaller budget."""
     if change is None:
         return _measured(specification, measure, attributes)
-    if _same_measure(specification.output_premetric, measure):
+    if same_measure(specification.output_premetric, measure):
         return change_unit(specification, *change)
     found: list[Specification] = []
     refusals: list[NotImplied] = []
@@ -174,7 +174,7 @@ def _measured(
     specification: Specification, measure: Any, attributes: Iterable[str] | None = None
 ) -> Specification:
     """In another output premetric, along an edge of the conversion graph."""
-    if _same_measure(specification.output_premetric, measure):
+    if same_measure(specification.output_premetric, measure):
         return specification
     pure = isinstance(specification.output_premetric, Multiplicative)
     if pure and isinstance(measure, Approximate):
@@ -191,11 +191,6 @@ def _measured(
     alpha = measure.alpha if isinstance(measure, Renyi) else None
     read = attributes if target == "zcdp" else None
     return convert(specification, target, alpha=alpha, attributes=read).specification
-
-
-def _same_measure(first: Any, second: Any) -> bool:
-    both = isinstance(first, Approximate) and isinstance(second, Approximate)
-    return both or bool(first == second)
 
 
 _TARGETS: dict[type, Target] = {NormalisedRenyi: "zcdp", Renyi: "renyi", GaussianTradeOff: "gdp"}

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from fractions import Fraction
-from typing import Any
 
 from stirred.errors import NotComputable, NotImplied
 from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import ONE, Matrix, Maximum, Neighbours
-from stirred.spec.blocks.invariant import Count, Sum, implied_by
+from stirred.spec.blocks.input_premetric import ONE, Matrix, Premetric
+from stirred.spec.blocks.invariant import Declared, implied_by
 from stirred.spec.blocks.multiverse import declared_invariants
 from stirred.spec.blocks.schema import Schema
 from stirred.spec.calculus.additive import contributions, independent, relevant
-from stirred.spec.finite.record_unit import record_units
 from stirred.spec.order.bounds import enumerated_bounds
 from stirred.spec.specification import Flavor, Specification
 
@@ -42,45 +40,33 @@ def lifts(flavor: Flavor) -> bool:
         removals, and replacements in place, keep no count at all: there nothing may be invariant.
     """
     premetric = flavor.input_premetric
-    if not isinstance(premetric, Neighbours):
+    sharpened, change = premetric.sharpened, premetric.change
+    if sharpened is None or change is None:
         return False
     try:
-        return longest_chain(chains(flavor), premetric.sharpened.matrix(flavor.domain), flavor) <= ONE
+        return longest_chain(chains(flavor), sharpened.matrix(flavor.domain), flavor) <= ONE
     except NotComputable:
         pass
     declared, domain = declared_invariants(flavor.multiverse), flavor.domain
-    if declared is None or domain.points is not None:
+    if declared is None or domain.points is not None or domain.structure != change.structure:
         return False
-    if premetric.relation == "replace":
-        return domain.structure == "multiset" and class_counts_follow(declared, premetric.unit, domain)
-    structure, any_size = _FULL[premetric.relation]
-    return not declared and domain.structure == structure and (domain.sizes is None or not any_size)
+    if change.keeps_size and change.structure == "multiset":
+        return class_counts_follow(declared, premetric.unit, domain)
+    return not declared and (change.keeps_size or domain.sizes is None)
 
 
-# The structure of the data sets, and whether the domain must hold them in every size.
-_FULL = {
-    "replace-ordered": ("vector", False),
-    "add-remove": ("multiset", True),
-    "add-remove-ordered": ("vector", True),
-    "edge": ("graph", False),
-    "node": ("graph", False),
-}
-
-
-def class_counts_follow(declared: tuple[Any, ...], unit: str, domain: Domain) -> bool:
+def class_counts_follow(declared: tuple[Declared, ...], unit: str, domain: Domain) -> bool:
     """Whether the number of records in every class of f is fixed by the invariants, for one unit."""
-    schema = domain.record_schema
-    if schema is not None and domain.is_finite:
-        # The records of a listed domain are all combinations of levels, whatever nests in what.
-        schema = Schema(attributes=schema.attributes, recodes=schema.recodes)
-    least = _without_implied(declared, schema)
-    if any(not isinstance(invariant, Count | Sum) or invariant.unit != unit for invariant in least):
+    schema = domain.obeyed_schema
+    kept = _without_implied(declared, schema)
+    least = [invariant.underlying for invariant in kept if invariant.underlying is not None]
+    if least != kept or any(statistic.unit != unit for statistic in least):
         return False
-    if not least or (len(least) == 1 and isinstance(least[0], Count)):
+    if not least or (len(least) == 1 and least[0].summed is None):
         return True
     if schema is None:
         return False
-    listed = relevant(schema, {name for invariant in least for name in invariant.needs()})
+    listed = relevant(schema, {name for statistic in least for name in statistic.needs()})
     try:
         values = contributions(least, listed)
     except NotComputable:
@@ -88,7 +74,7 @@ def class_counts_follow(declared: tuple[Any, ...], unit: str, domain: Domain) ->
     return independent({frozenset(f.items()): f for f in values.values()}.values())
 
 
-def _without_implied(declared: tuple[Any, ...], schema: Schema | None) -> list[Any]:
+def _without_implied(declared: tuple[Declared, ...], schema: Schema | None) -> list[Declared]:
     """The invariants from which the others follow by aggregation."""
     kept = list(dict.fromkeys(declared))
     for invariant in tuple(kept):
@@ -101,7 +87,6 @@ def _without_implied(declared: tuple[Any, ...], schema: Schema | None) -> list[A
 def chains(flavor: Flavor) -> Matrix:
     """Least numbers of neighbours that lead from point to point, each step inside a universe."""
     domain = flavor.domain
-    points = domain.enumerate()
     if not flavor.input_premetric.flags.neighbour_valued:
         raise NotComputable(
             f"{flavor.input_premetric.symbol} is not a relation of neighbours alone",
@@ -109,22 +94,12 @@ def chains(flavor: Flavor) -> Matrix:
             expected="distances of 0, 1 and infinity",
             hint="State the guarantee between neighbours of one unit.",
         )
-    if len(points) > LARGEST_SEARCH:
-        raise NotComputable(
-            f"the domain {domain.name} has {len(points)} points",
-            field="domain",
-            expected=f"at most {LARGEST_SEARCH} points to search for chains of neighbours",
-            hint="Use fewer levels or records: exact methods are for small twins.",
-        )
-    index = {point: i for i, point in enumerate(points)}
+    points = domain.enumerate_at_most(LARGEST_SEARCH, "to search for chains of neighbours")
     distances = flavor.input_premetric.matrix(domain)
     steps: list[dict[int, int]] = [{} for _ in points]
-    for universe in flavor.universes():
-        members = [index[point] for point in universe]
-        for i in members:
-            for j in members:
-                if not distances[i][j].is_infinite:
-                    steps[i][j] = 0 if distances[i][j].is_zero else 1
+    for _, i, j in flavor.pairs():
+        if not distances[i][j].is_infinite:
+            steps[i][j] = 0 if distances[i][j].is_zero else 1
     return tuple(_breadth_first(steps, start) for start in range(len(points)))
 
 
@@ -144,20 +119,16 @@ def _breadth_first(steps: list[dict[int, int]], start: int) -> tuple[Exact, ...]
 
 def longest_chain(found: Matrix, distances: Matrix, flavor: Flavor) -> Exact:
     """The largest ratio of chain to distance over pairs that share a universe at finite distance."""
-    index = {point: i for i, point in enumerate(flavor.domain.enumerate())}
     worst = ZERO
-    for universe in flavor.universes():
-        members = [index[point] for point in universe]
-        for i in members:
-            for j in members:
-                chain, distance = found[i][j], distances[i][j]
-                if i == j or distance.is_infinite or chain.is_zero:
-                    continue
-                if chain.is_infinite or distance.is_zero:
-                    return INFINITY
-                whole, length = distance.rational, chain.rational
-                assert length is not None
-                worst = max(worst, chain / whole if whole else Exact(length / _below(distance)))
+    for _, i, j in flavor.pairs():
+        chain, distance = found[i][j], distances[i][j]
+        if distance.is_infinite or chain.is_zero:
+            continue
+        if chain.is_infinite or distance.is_zero:
+            return INFINITY
+        whole, length = distance.rational, chain.rational
+        assert length is not None
+        worst = max(worst, chain / whole if whole else Exact(length / _below(distance)))
     return worst
 
 
@@ -166,7 +137,7 @@ def _below(distance: Exact) -> Fraction:
     return Fraction(float(distance)) * (1 - Fraction(1, 10**12))
 
 
-def require_within(specification: Specification, premetric: Any, factor: Fraction) -> None:
+def require_within(specification: Specification, premetric: Premetric, factor: Fraction) -> None:
     """Refuse to state a guarantee at ``factor`` times its budget for a premetric that does not bear it.
 
     Guarantee
@@ -178,7 +149,7 @@ def require_within(specification: Specification, premetric: Any, factor: Fractio
     """
     old = specification.input_premetric
     chained = needs_chains(old, premetric, factor)
-    measured = not record_units(premetric) - record_units(old) - {old.unit}
+    measured = not premetric.record_units - old.record_units - {old.unit}
     if not chained:
         if measured:
             require_bounded(specification, premetric, factor)
@@ -189,11 +160,11 @@ def require_within(specification: Specification, premetric: Any, factor: Fractio
         raise no_chain(old)
 
 
-def needs_chains(old: Any, new: Any, factor: Fraction) -> bool:
+def needs_chains(old: Premetric, new: Premetric, factor: Fraction) -> bool:
     """Whether some pair at finite new distance may be no pair of neighbours of the old one."""
-    if isinstance(old, Maximum):
-        return any(needs_chains(part, new, factor) for part in old.parts)
-    return bool(old.flags.neighbour_valued and not (new.flags.neighbour_valued and factor == 1))
+    if new.flags.neighbour_valued and factor == 1:
+        return False
+    return any(piece.flags.neighbour_valued for piece in old.pieces)
 
 
 def one_budget_along_chains(specification: Specification) -> bool:
@@ -207,7 +178,7 @@ def one_budget_along_chains(specification: Specification) -> bool:
     return sum(map(len, universes)) == len(frozenset().union(*universes))
 
 
-def require_bounded(specification: Specification, premetric: Any, factor: Fraction) -> None:
+def require_bounded(specification: Specification, premetric: Premetric, factor: Fraction) -> None:
     """Refute a factor that is too small on a domain that can be listed."""
     flavor = specification.flavor
     try:
@@ -219,7 +190,7 @@ def require_bounded(specification: Specification, premetric: Any, factor: Fracti
         raise too_small(flavor.domain)
 
 
-def _chain_within(flavor: Flavor, premetric: Any, factor: Fraction, *, measured: bool) -> bool:
+def _chain_within(flavor: Flavor, premetric: Premetric, factor: Fraction, *, measured: bool) -> bool:
     if measured:
         try:
             return longest_chain(chains(flavor), premetric.matrix(flavor.domain), flavor) <= Exact(factor)
@@ -238,7 +209,7 @@ def too_small(domain: Domain) -> NotImplied:
     )
 
 
-def no_chain(premetric: Any) -> NotImplied:
+def no_chain(premetric: Premetric) -> NotImplied:
     """The refusal of a promise between neighbours as one for a larger distance."""
     return NotImplied(
         f"{premetric.symbol} compares neighbours only, and no chains of them are known to join the data sets "

@@ -9,16 +9,13 @@ The rules below bound the kappa_i; the losses add, or their squares.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from stirred.errors import InputError, NotComputable
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import HammingUnordered, Neighbours, SymmetricDifference
-from stirred.spec.blocks.invariant import Count, Sum, Threshold
+from stirred.spec.blocks.invariant import Additive, Count, Declared
 from stirred.spec.blocks.multiverse import conditions_on, declared_invariants
 from stirred.spec.blocks.schema import Level, Schema
-from stirred.spec.calculus.additive import contributions, relevant, spans, statistic_of
-from stirred.spec.finite.record_unit import record_units
+from stirred.spec.calculus.additive import contributions, relevant, spans
 from stirred.spec.specification import Flavor
 
 _ADDITIVE = {"sum", "sum of squares"}
@@ -46,14 +43,17 @@ def budgets_that_add(flavor: Flavor, by: str, count: int) -> int:
     """
     _require_enough_parts(flavor, by, count)
     premetric = flavor.input_premetric
-    if isinstance(premetric, Neighbours):
-        return min(count, _touched_by_neighbours(flavor, premetric, by) or count)
-    law = flavor.output_premetric.properties.law
-    if law not in _ADDITIVE or not isinstance(premetric, SymmetricDifference | HammingUnordered):
+    change = premetric.change
+    if change is None or change.structure == "graph":
+        return count
+    if premetric.sharpened is not None:
+        touched = 1 if not change.keeps_size or _sizes_invariant(flavor, by) else 2
+        return min(count, touched)
+    if flavor.output_premetric.properties.law not in _ADDITIVE or change.structure != "multiset":
         return count
     if not _separate(flavor, by):
         return count
-    if isinstance(premetric, SymmetricDifference):
+    if not change.keeps_size:
         return 1 if flavor.domain.sizes is None else count
     return min(count, _touched_by_replacements(flavor, by) or count)
 
@@ -73,17 +73,9 @@ def _require_enough_parts(flavor: Flavor, by: str, count: int) -> None:
         )
 
 
-def _touched_by_neighbours(flavor: Flavor, premetric: Neighbours, by: str) -> int | None:
-    if premetric.relation in {"add-remove", "add-remove-ordered"}:
-        return 1
-    if premetric.relation in {"replace", "replace-ordered"}:
-        return 1 if _sizes_invariant(flavor, by) else 2
-    return None
-
-
 def _sizes_invariant(flavor: Flavor, by: str) -> bool:
     sizes = Count(unit=flavor.input_premetric.unit, by=(by,))
-    return conditions_on(flavor.multiverse, sizes, flavor.domain, record_units(flavor.input_premetric))
+    return conditions_on(flavor.multiverse, sizes, flavor.domain, flavor.input_premetric.record_units)
 
 
 def _separate(flavor: Flavor, by: str) -> bool:
@@ -91,19 +83,16 @@ def _separate(flavor: Flavor, by: str) -> bool:
     declared = declared_invariants(flavor.multiverse)
     if declared is None or flavor.domain.points is not None or flavor.domain.structure != "multiset":
         return False
-    statistics = [statistic_of(invariant) for invariant in declared]
+    statistics = [invariant.underlying for invariant in declared]
     unit = flavor.input_premetric.unit
     return all(s is not None and s.unit == unit and _of_one_part(s, by, flavor.domain) for s in statistics)
 
 
-def _of_one_part(statistic: Count | Sum, by: str, domain: Domain) -> bool:
+def _of_one_part(statistic: Additive, by: str, domain: Domain) -> bool:
     """Whether each cell reads records of a single part: by its table, or by a condition."""
-    schema = domain.record_schema
+    schema = domain.obeyed_schema
     if schema is None:
         return by in statistic.by
-    if domain.is_finite:
-        # The records of a listed domain are all combinations of levels, whatever nests in what.
-        schema = Schema(attributes=schema.attributes, recodes=schema.recodes)
     if by in schema.closure(statistic.by):
         return True
     return any(_inside_one_part(c.attribute, c.levels, by, schema) for c in statistic.where)
@@ -130,12 +119,12 @@ def _touched_by_replacements(flavor: Flavor, by: str) -> int | None:
     return min((number for number in found if number is not None), default=None)
 
 
-def _alike(domain: Domain, declared: tuple[Any, ...], by: str) -> int | None:
+def _alike(domain: Domain, declared: tuple[Declared, ...], by: str) -> int | None:
     """Rule f: two, where no part is named and every part has the same record types."""
     schema = domain.record_schema
     if domain.sizes is not None or schema is None:
         return None
-    for statistic in map(statistic_of, declared):
+    for statistic in (invariant.underlying for invariant in declared):
         if statistic is None:
             return None
         others = set(statistic.needs()) - {by}
@@ -145,7 +134,7 @@ def _alike(domain: Domain, declared: tuple[Any, ...], by: str) -> int | None:
     return 2
 
 
-def _balanced_or_failing(domain: Domain, declared: tuple[Any, ...], by: str) -> int | None:
+def _balanced_or_failing(domain: Domain, declared: tuple[Declared, ...], by: str) -> int | None:
     """Rules d and e: one for every part that fails, and two (or one) for the others."""
     schema = domain.record_schema
     if schema is None:
@@ -153,12 +142,12 @@ def _balanced_or_failing(domain: Domain, declared: tuple[Any, ...], by: str) -> 
     names = {by, *(name for invariant in declared for name in invariant.needs())}
     listed = relevant(schema, names)
     try:
-        statistics = [s for s in map(statistic_of, declared) if s is not None]
+        statistics = [i.underlying for i in declared if i.underlying is not None]
         values = contributions(statistics, listed)
     except NotComputable:
         return None
     part = {record: listed.value(record, by) for record in values}
-    added = {i for i, invariant in enumerate(declared) if not isinstance(invariant, Threshold)}
+    added = {i for i, invariant in enumerate(declared) if invariant.underlying is invariant}
     sums = {r: {c: v for c, v in f.items() if c[0] in added} for r, f in values.items()}
     # A filler must be a record that can occur, which nesting may forbid.
     nested = any(name in names for pair in schema.nesting for name in pair)

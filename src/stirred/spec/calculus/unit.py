@@ -17,7 +17,7 @@ from stirred.spec.arithmetic.exact import Exact, as_fraction
 from stirred.spec.blocks.budget import Budget
 from stirred.spec.blocks.domain import Domain
 from stirred.spec.blocks.input_premetric import PulledBack
-from stirred.spec.blocks.multiverse import Described, Explicit
+from stirred.spec.blocks.multiverse import DescribedMultiverse, Explicit
 from stirred.spec.blocks.output_premetric import Approximate
 from stirred.spec.calculus.lifting import (
     chains,
@@ -145,7 +145,7 @@ def pull_back(
         )
         multiverse: Any = Explicit(parts=parts)
     else:
-        multiverse = Described(
+        multiverse = DescribedMultiverse(
             name=f"{step}⁻¹({specification.multiverse.symbol})",
             meaning=f"{specification.multiverse.sentence()}, after {step}",
         )

@@ -8,7 +8,7 @@ flavor; the budget belongs to the specification.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -166,26 +166,25 @@ def _require_domain(mechanism: FiniteMechanism, flavor: Flavor | Specification) 
 
 def _pair_losses(mechanism: FiniteMechanism, flavor: Flavor | Specification) -> list[PairLoss]:
     _require_domain(mechanism, flavor)
-    points = flavor.domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
-    distances = flavor.input_premetric.matrix(flavor.domain)
     cache: dict[tuple[Point, Point], Exact] = {}
     found = []
-    for number, universe in enumerate(flavor.universes()):
-        members = [point for point in points if point in universe]
-        for x in members:
-            for y in members:
-                distance = distances[index[x]][index[y]]
-                if x == y or distance.is_infinite:
-                    continue
-                if (x, y) not in cache:
-                    divergence = flavor.output_premetric.between(mechanism.laws[x], mechanism.laws[y])
-                    cache[x, y] = divergence
-                    if flavor.output_premetric.properties.symmetric:
-                        cache[y, x] = divergence
-                loss = least_budget(cache[x, y], distance)
-                found.append(PairLoss(number, x, y, cache[x, y], distance, loss))
+    for number, x, y, distance in _compared(flavor):
+        if (x, y) not in cache:
+            divergence = flavor.output_premetric.between(mechanism.laws[x], mechanism.laws[y])
+            cache[x, y] = divergence
+            if flavor.output_premetric.properties.symmetric:
+                cache[y, x] = divergence
+        loss = least_budget(cache[x, y], distance)
+        found.append(PairLoss(number, x, y, cache[x, y], distance, loss))
     return found
+
+
+def _compared(flavor: Flavor | Specification) -> Iterator[tuple[int, Point, Point, Exact]]:
+    """Pairs at finite distance, with it and the number of their universe."""
+    points, distances = flavor.domain.enumerate(), flavor.input_premetric.matrix(flavor.domain)
+    for number, i, j in flavor.pairs():
+        if not distances[i][j].is_infinite:
+            yield number, points[i], points[j], distances[i][j]
 
 
 def _overall(
@@ -226,23 +225,13 @@ def _satisfies_curve(
 ) -> Verdict:
     """Check a curve between neighbours; a curve has no single loss, so a violation shows the pair only."""
     _require_domain(mechanism, specification)
-    points = mechanism.domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
-    distances = specification.input_premetric.matrix(specification.domain)
-    one = Exact.of(1)
     compared = False
-    for number, universe in enumerate(specification.universes()):
-        members = [point for point in points if point in universe]
-        for x in members:
-            for y in members:
-                distance = distances[index[x]][index[y]]
-                if x == y or distance.is_infinite:
-                    continue
-                compared = True
-                p, q = mechanism.laws[x], mechanism.laws[y]
-                if p != q and (distance.is_zero or p.space != q.space or not holds(p, q)):
-                    pair = PairLoss(number, x, y, INFINITY, one, INFINITY)
-                    return Verdict(False, ProtectionLoss((), pair), pair, None, False)
+    for number, x, y, distance in _compared(specification):
+        compared = True
+        p, q = mechanism.laws[x], mechanism.laws[y]
+        if p != q and (distance.is_zero or p.space != q.space or not holds(p, q)):
+            pair = PairLoss(number, x, y, INFINITY, Exact.of(1), INFINITY)
+            return Verdict(False, ProtectionLoss((), pair), pair, None, False)
     warnings = _warnings(compared, specification)
     return Verdict(True, ProtectionLoss((), None), None, None, False, warnings)
 

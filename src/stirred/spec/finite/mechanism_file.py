@@ -24,7 +24,7 @@ from stirred.spec.blocks.block import Block
 from stirred.spec.blocks.domain import Domain, Point
 from stirred.spec.finite.distribution import Distribution
 from stirred.spec.finite.mechanism import FiniteMechanism
-from stirred.spec.specification import SCHEMA_VERSION, check_version
+from stirred.spec.specification import SCHEMA_VERSION, document, document_schema
 
 MOST_LAWS = 128
 MOST_MASSES = 64_000
@@ -182,30 +182,14 @@ def read_mechanism(path: Path) -> FiniteMechanism:
 
 def mechanism_of(body: object) -> FiniteMechanism:
     """The mechanism that the plain data of a file describe; a file of a newer version is refused."""
-    if not isinstance(body, dict):
-        raise InputError(
-            "this is not a mechanism file",
-            field="file",
-            expected="a mapping with schema_version, type, domain, outputs and laws",
-            hint="See `stirred spec schema mechanism`.",
-        )
-    check_version(body, "mechanism")
-    fields = {key: value for key, value in body.items() if key not in {"schema_version", "type"}}
+    expected = "a mapping with schema_version, type, domain, outputs and laws"
+    fields = document(body, "mechanism", expected, "See `stirred spec schema mechanism`.")
     return MechanismFile.read(fields).mechanism()
 
 
 def mechanism_schema() -> dict[str, Any]:
     """The JSON Schema of a mechanism file."""
-    schema = MechanismFile.model_json_schema(mode="validation")
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "stirred mechanism"
-    schema["properties"] = {
-        "schema_version": {"const": SCHEMA_VERSION},
-        "type": {"const": "mechanism"},
-        **schema["properties"],
-    }
-    schema["required"] = ["schema_version", "type", "domain", "outputs", "laws"]
-    return schema
+    return document_schema(MechanismFile, "mechanism", "stirred mechanism", MechanismFile.model_fields)
 
 
 def require_small(laws: int, outputs: int) -> None:

@@ -10,20 +10,9 @@ from typing import Any
 
 from stirred.errors import DomainMismatch, NotComputable
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import (
-    EditDistance,
-    GraphEdit,
-    Hamming,
-    HammingUnordered,
-    Maximum,
-    Neighbours,
-    SymmetricDifference,
-)
 from stirred.spec.blocks.multiverse import declared_invariants
 from stirred.spec.blocks.schema import Schema
 from stirred.spec.specification import Specification
-
-_OF_TWO_POINTS = (Hamming, HammingUnordered, SymmetricDifference, EditDistance, GraphEdit, Neighbours)
 
 
 def restricted(specification: Specification, domain: Domain) -> Specification:
@@ -51,7 +40,7 @@ def _require_local(specification: Specification) -> None:
     budget = specification.budget
     if declared_invariants(specification.multiverse) is None:
         field, reason = "multiverse", "its universes are not given by declared invariants"
-    elif not _of_two_points(specification.input_premetric):
+    elif not specification.input_premetric.of_two_points:
         field, reason = "input_premetric", "its distances depend on more than the two data sets compared"
     elif len(budget.amounts) > 1 or budget.policy is not None:
         field, reason = "budget", "its budget depends on the universe"
@@ -63,12 +52,6 @@ def _require_local(specification: Specification) -> None:
         expected="declared invariants, a distance of two data sets, and one budget for all universes",
         hint="Write a specification on the mechanism's own domain.",
     )
-
-
-def _of_two_points(premetric: Any) -> bool:
-    if isinstance(premetric, Maximum):
-        return all(map(_of_two_points, premetric.parts))
-    return isinstance(premetric, _OF_TWO_POINTS)
 
 
 def _require_part(part: Domain, whole: Domain) -> None:

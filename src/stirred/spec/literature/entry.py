@@ -6,10 +6,10 @@ import json
 from typing import Any, Literal
 
 from stirred.documents import parse_json
-from stirred.errors import AccidentalMultiverse, InputError, MissingBlock, NotComputable
-from stirred.spec.blocks.block import Block
+from stirred.errors import AccidentalMultiverse, MissingBlock, NotComputable
+from stirred.spec.blocks.block import BLOCKS, Block
 from stirred.spec.blocks.budget import Budget
-from stirred.spec.specification import Flavor, Specification, Standing, check_version
+from stirred.spec.specification import Flavor, Specification, Standing, document
 
 BlockName = Literal["domain", "multiverse", "input_premetric", "output_premetric", "budget"]
 Status = Literal["flavor", "specification", "family", "accidental", "not a flavor"]
@@ -43,12 +43,11 @@ class Entry(Block):
     def of_specification(cls, specification: Specification, **fields: Any) -> Entry:
         """An entry for a specification that was built in code."""
         blocks = specification.record()
-        names = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
         return cls(
             status="specification",
             assumptions=specification.assumptions,
             standing=specification.standing,
-            **{name: blocks[name] for name in names},
+            **{name: blocks[name] for name in BLOCKS},
             **fields,
         )
 
@@ -68,9 +67,8 @@ class Entry(Block):
                 expected="an entry with all four blocks",
                 hint=self.changed,
             )
-        blocks = (self.domain, self.multiverse, self.input_premetric, self.output_premetric)
-        names = ("domain", "multiverse", "input_premetric", "output_premetric")
-        return Flavor.read({n: b for n, b in zip(names, blocks, strict=True) if b is not None})
+        blocks = {name: getattr(self, name) for name in Flavor.model_fields}
+        return Flavor.read({name: block for name, block in blocks.items() if block is not None})
 
     def specification(self, budget: Budget | None = None) -> Specification:
         """The flavor with a budget: the entry's own, or the one given."""
@@ -93,15 +91,11 @@ class Entry(Block):
 def read_entries(text: str, *, user: bool = False) -> tuple[Entry, ...]:
     """Read a catalogue file."""
     body = parse_json(text, "catalogue file")
-    if not isinstance(body, dict) or not isinstance(body.get("entries"), list):
-        raise InputError(
-            "this is not a catalogue file",
-            field="file",
-            expected="a JSON object with schema_version, type and entries",
-            hint="See the page on formats in the documentation.",
-        )
-    check_version(body, "catalogue")
-    entries = tuple(Entry.read(record) for record in body["entries"])
+    listed = isinstance(body, dict) and isinstance(body.get("entries"), list)
+    expected = "a JSON object with schema_version, type and entries"
+    hint = "See the page on formats in the documentation."
+    fields = document(body if listed else None, "catalogue", expected, hint)
+    entries = tuple(Entry.read(record) for record in fields["entries"])
     if user:
         return tuple(entry.model_copy(update={"provenance": "user"}) for entry in entries)
     return entries

@@ -9,23 +9,13 @@ Reference
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
 from stirred.errors import NotComputable
 from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum, quotient, supremum
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import (
-    EditDistance,
-    Hamming,
-    HammingUnordered,
-    Matrix,
-    Neighbours,
-    SymmetricDifference,
-)
-from stirred.spec.blocks.multiverse import AnyMultiverse, Trivial, invariant_units
-from stirred.spec.finite.record_unit import record_units
+from stirred.spec.blocks.input_premetric import ONE, Matrix, Premetric
+from stirred.spec.blocks.multiverse import AnyMultiverse, Trivial, invariant_units, pairs_in
 
 
 @dataclass(frozen=True)
@@ -37,17 +27,18 @@ class Bounds:
     reason: str
 
 
-def bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse | None = None) -> Bounds | None:
+def bounds(
+    first: Premetric, second: Premetric, domain: Domain, multiverse: AnyMultiverse | None = None
+) -> Bounds | None:
     """Bounds of the second premetric by the first on pairs that share a universe.
 
     Finite domains are enumerated, where everything reads records of one unit; otherwise known orders are
     used, and ``None`` says that none applies.
     """
     if first == second:
-        one = Exact.of(1)
-        return Bounds(one, one, "the premetrics are the same")
+        return Bounds(ONE, ONE, "the premetrics are the same")
     universes = multiverse or Trivial()
-    if len(record_units(first) | record_units(second) | invariant_units(universes)) > 1:
+    if len(first.record_units | second.record_units | invariant_units(universes)) > 1:
         return _known(first, second)
     try:
         return enumerated_bounds(first, second, domain, universes)
@@ -55,17 +46,12 @@ def bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse | 
         return _known(first, second)
 
 
-def enumerated_bounds(first: Any, second: Any, domain: Domain, multiverse: AnyMultiverse) -> Bounds:
+def enumerated_bounds(
+    first: Premetric, second: Premetric, domain: Domain, multiverse: AnyMultiverse
+) -> Bounds:
     """The bounds on a domain that can be listed."""
     a, b = first.matrix(domain), second.matrix(domain)
-    index = {point: i for i, point in enumerate(domain.enumerate())}
-    pairs = {
-        (index[x], index[y])
-        for universe in multiverse.universes(domain)
-        for x in universe
-        for y in universe
-        if x != y
-    }
+    pairs = {(i, j) for _, i, j in pairs_in(multiverse.universes(domain), domain)}
     lower = infimum(_lower_ratio(a, b, i, j) for i, j in pairs)
     upper = supremum(_upper_ratio(a, b, i, j) for i, j in pairs)
     return Bounds(lower, upper, "enumerated over all pairs that share a universe")
@@ -87,41 +73,11 @@ def _upper_ratio(a: Matrix, b: Matrix, i: int, j: int) -> Exact:
     return INFINITY if d.is_zero or e.is_infinite else quotient(e, d)
 
 
-def _known(first: Any, second: Any) -> Bounds | None:
-    for (small, large), (lower, upper, reason) in _ORDERS.items():
-        if first.unit != second.unit:
-            continue
-        if isinstance(first, small) and isinstance(second, large) and _fits(first, second):
-            return Bounds(Exact.of(lower), upper, reason)
-        if isinstance(first, large) and isinstance(second, small) and _fits(second, first):
-            return Bounds(_reciprocal(upper), _reciprocal(Exact.of(lower)), reason)
+def _known(first: Premetric, second: Premetric) -> Bounds | None:
+    if first.unit != second.unit:
+        return None
+    if (found := first.bounded_by(second)) is not None:
+        return Bounds(Exact(found[0]), INFINITY, found[1])
+    if (found := second.bounded_by(first)) is not None:
+        return Bounds(ZERO, Exact(1 / found[0]), found[1])
     return None
-
-
-def _fits(small: Any, large: Any) -> bool:
-    return not isinstance(large, Neighbours) or large.sharpened == small
-
-
-def _reciprocal(value: Exact) -> Exact:
-    if value.is_zero:
-        return INFINITY
-    if value.is_infinite:
-        return ZERO
-    whole = value.rational
-    assert whole is not None
-    return Exact(Fraction(1) / whole)
-
-
-_ORDERS: dict[tuple[type, type], tuple[object, Exact, str]] = {
-    (SymmetricDifference, HammingUnordered): (
-        "1/2",
-        INFINITY,
-        "half the symmetric difference where sizes agree, infinite where they do not",
-    ),
-    (HammingUnordered, Hamming): (1, INFINITY, "order only adds differences (A.4 of the thesis)"),
-    (SymmetricDifference, EditDistance): (1, INFINITY, "order only adds differences (A.4)"),
-    (HammingUnordered, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
-    (Hamming, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
-    (SymmetricDifference, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
-    (EditDistance, Neighbours): (1, INFINITY, "only neighbours keep a finite distance"),
-}

@@ -18,12 +18,11 @@ from stirred.interchange import Tabular
 from stirred.spec.arithmetic.exact import ZERO, Exact
 from stirred.spec.arithmetic.extended import product, quotient
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import Neighbours
+from stirred.spec.blocks.input_premetric import ONE, REPLACED, Premetric
 from stirred.spec.blocks.multiverse import declared_invariants, invariant_units, refines
 from stirred.spec.blocks.output_premetric import Coarsened, DensityRatio, Multiplicative, NormalisedRenyi
 from stirred.spec.calculus.closed_form import rho_squared_of_pure
 from stirred.spec.finite.mechanism import FiniteMechanism
-from stirred.spec.finite.record_unit import record_units
 from stirred.spec.order.bounds import bounds
 from stirred.spec.order.normal_form import all_constraints, explicit_constraints
 from stirred.spec.order.normalisation import binds_nothing, conditioned, normalised, with_plain_output
@@ -251,8 +250,7 @@ def _input_premetrics(first: Specification, second: Specification) -> BlockVerdi
         )
         order = Order.INCOMPARABLE if len(units) > 1 else Order.UNDECIDED
         return BlockVerdict("input_premetric", order, reason, theorem)
-    one = Exact.of(1)
-    order = _order(found.lower >= one, found.upper <= one)
+    order = _order(found.lower >= ONE, found.upper <= ONE)
     if order == Order.EQUIVALENT and first.input_premetric.unit != second.input_premetric.unit:
         reason = f"{names} agree on this domain, but the units have different names"
         return BlockVerdict("input_premetric", Order.UNDECIDED, reason, theorem)
@@ -345,7 +343,7 @@ def _decidable(first: Specification, second: Specification) -> bool:
 def _units(first: Specification, second: Specification) -> frozenset[str]:
     """The units whose records the two read: a listed domain has records of one."""
     return frozenset().union(
-        *(record_units(s.input_premetric) | invariant_units(s.multiverse) for s in (first, second))
+        *(s.input_premetric.record_units | invariant_units(s.multiverse) for s in (first, second))
     )
 
 
@@ -467,9 +465,9 @@ def _varies_freely(domain: Domain) -> bool:
     return several and not domain.is_finite and (domain.sizes is None or max(domain.sizes, default=0) > 1)
 
 
-def _replaces(premetric: Any) -> bool:
+def _replaces(premetric: Premetric) -> bool:
     """Not neighbours of other kinds than replacement: they may never meet inside a universe."""
-    return not isinstance(premetric, Neighbours) or premetric.relation == "replace"
+    return premetric.sharpened is None or premetric.change == REPLACED
 
 
 def _implies(
@@ -486,11 +484,11 @@ def _implies(
     if found is None or factor is None or found.lower.is_zero:
         return None
     if first.budget.curve or second.budget.curve:
-        same = first.budget == second.budget and found.lower >= Exact.of(1)
+        same = first.budget == second.budget and found.lower >= ONE
         return "the same curve, more pairs" if same else None
     if not (first.budget.is_constant and second.budget.is_constant):
         return None
-    scale = Exact.of(1) if found.lower.is_infinite else found.lower
+    scale = ONE if found.lower.is_infinite else found.lower
     said = (
         f"{stronger}'s universes contain those of {weaker} (Proposition 3), its distances bound "
         f"{weaker}'s (2.4.15: {found.reason})"

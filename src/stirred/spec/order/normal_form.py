@@ -18,22 +18,15 @@ from stirred.spec.specification import Specification
 
 def explicit_constraints(specification: Specification) -> Matrix:
     """L: the bound on the divergence of every ordered pair that some universe compares."""
-    points = specification.domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
     distances = specification.input_premetric.matrix(specification.domain)
-    bounds = [[INFINITY] * len(points) for _ in points]
-    universes = specification.universes()
-    specification.budget.require_everywhere(len(universes))
-    for number, universe in enumerate(universes):
-        budget = specification.budget.linear(number)
-        members = sorted(index[point] for point in universe)
-        for i in members:
-            for j in members:
-                bounds[i][j] = min(bounds[i][j], budget_bound(budget, distances[i][j]))
-    for i in range(len(points)):
-        bounds[i][i] = ZERO
+    size = range(len(distances))
+    bounds = [[ZERO if i == j else INFINITY for j in size] for i in size]
+    specification.budget.require_everywhere(len(specification.universes()))
+    for number, i, j in specification.pairs():
+        bound = budget_bound(specification.budget.linear(number), distances[i][j])
+        bounds[i][j] = min(bounds[i][j], bound)
     if specification.output_premetric.properties.symmetric:
-        for i in range(len(points)):
+        for i in size:
             for j in range(i):
                 bounds[i][j] = bounds[j][i] = min(bounds[i][j], bounds[j][i])
     return tuple(tuple(row) for row in bounds)

@@ -8,18 +8,11 @@ all distances, and where no pair is compared every budget says the same.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from stirred.errors import NotComputable
-from stirred.spec.blocks.input_premetric import (
-    Hamming,
-    HammingUnordered,
-    Maximum,
-    Neighbours,
-    Sharpened,
-    SymmetricDifference,
-)
+from stirred.spec.blocks.input_premetric import ADDED, REPLACED
 from stirred.spec.blocks.invariant import Count, implied_by
+from stirred.spec.blocks.kept import Kept
 from stirred.spec.blocks.multiverse import (
     AnyMultiverse,
     Invariants,
@@ -58,32 +51,33 @@ def with_plain_output(specification: Specification) -> Specification:
 
 
 def _beyond_neighbours(specification: Specification) -> Specification:
-    premetric = specification.input_premetric
+    sharpened = specification.input_premetric.sharpened
     linear = specification.output_premetric.properties.linear_group
-    if not (isinstance(premetric, Neighbours) and linear and specification.budget.is_constant):
+    if sharpened is None or not (linear and specification.budget.is_constant):
         return specification
     if specification.budget.policy is not None and declared_invariants(specification.multiverse) is None:
         return specification
     multiverse: AnyMultiverse | None = specification.multiverse
     if not lifts(specification.flavor):
-        multiverse = _class_counts(specification, premetric)
+        multiverse = _class_counts(specification)
     if multiverse is None:
         return specification
-    blocks = {"input_premetric": premetric.sharpened, "multiverse": multiverse}
+    blocks = {"input_premetric": sharpened, "multiverse": multiverse}
     return Specification(**dict(specification) | blocks)
 
 
-def _class_counts(specification: Specification, premetric: Neighbours) -> Invariants | None:
+def _class_counts(specification: Specification) -> Invariants | None:
     """Counts by all attributes of several tables at once: what replacements keep if they keep the tables."""
     declared, domain = declared_invariants(specification.multiverse), specification.domain
-    if premetric.relation != "replace" or domain.points is not None or domain.structure != "multiset":
+    unit = specification.input_premetric.unit
+    if specification.input_premetric.change != REPLACED or domain.points is not None:
         return None
-    if not declared or not all(isinstance(i, Count) and not i.where for i in declared):
+    if not declared or domain.structure != "multiset":
         return None
-    if any(invariant.unit != premetric.unit for invariant in declared):
+    if not all(invariant.is_margin and unit in invariant.units for invariant in declared):
         return None
-    together = dict.fromkeys(name for invariant in declared for name in invariant.by)
-    return from_invariants(Count(unit=premetric.unit, by=tuple(together)))
+    together = dict.fromkeys(name for invariant in declared for name in invariant.kept)
+    return from_invariants(Count(unit=unit, by=tuple(together)))
 
 
 def conditioned(specification: Specification) -> AnyMultiverse:
@@ -91,20 +85,9 @@ def conditioned(specification: Specification) -> AnyMultiverse:
     domain, multiverse = specification.domain, specification.multiverse
     if domain.is_finite and (domain.record_schema is None or domain.structure == "object"):
         return multiverse
-    for unit in sorted(_fixed_totals(specification.input_premetric)):
+    for unit in sorted(specification.input_premetric.fixed_totals):
         multiverse = intersect(multiverse, from_invariants(Count(unit=unit)))
     return multiverse
-
-
-def _fixed_totals(premetric: Any) -> frozenset[str]:
-    """Units whose number is the same in data sets at finite distance."""
-    if isinstance(premetric, Maximum):
-        return frozenset().union(*map(_fixed_totals, premetric.parts))
-    if isinstance(premetric, Sharpened):
-        return _fixed_totals(premetric.base)
-    if isinstance(premetric, Neighbours):
-        return _fixed_totals(premetric.sharpened)
-    return frozenset({premetric.unit}) if isinstance(premetric, Hamming | HammingUnordered) else frozenset()
 
 
 def binds_nothing(specification: Specification) -> bool:
@@ -118,28 +101,17 @@ def binds_nothing(specification: Specification) -> bool:
         if specification.domain.is_finite and len(specification.domain.enumerate()) <= LARGEST_LISTED:
             return _compares_no_listed_pair(specification)
     premetric, domain = specification.input_premetric, specification.domain
-    known = known_invariants(specification.multiverse)
-    added = isinstance(premetric, Neighbours) and premetric.relation == "add-remove"
-    if added and any(isinstance(i, Count) and i.unit == premetric.unit and not i.where for i in known):
-        return True
-    if domain.record_schema is None or domain.structure != "multiset":
+    if premetric.change not in (REPLACED, ADDED):
         return False
-    # A listed domain has records that break the declared nesting: there it implies nothing.
-    listed = domain.is_finite
-    schema = domain.record_schema.model_copy(update={"nesting": ()}) if listed else domain.record_schema
-    complete = Count(unit=premetric.unit, by=domain.record_schema.names)
-    unordered = isinstance(premetric, HammingUnordered | SymmetricDifference) or (
-        isinstance(premetric, Neighbours) and premetric.relation in {"replace", "add-remove"}
-    )
-    return unordered and implied_by(complete, known, schema)
+    known, schema = known_invariants(specification.multiverse), domain.obeyed_schema
+    one_added = premetric.sharpened is not None and premetric.change == ADDED
+    if one_added and Kept(known, domain).total(premetric.unit):
+        return True
+    if schema is None or domain.structure != "multiset":
+        return False
+    return implied_by(Count(unit=premetric.unit, by=schema.names), known, schema)
 
 
 def _compares_no_listed_pair(specification: Specification) -> bool:
     distances = specification.input_premetric.matrix(specification.domain)
-    index = {point: i for i, point in enumerate(specification.domain.enumerate())}
-    return all(
-        x == y or distances[index[x]][index[y]].is_infinite
-        for universe in specification.universes()
-        for x in universe
-        for y in universe
-    )
+    return all(distances[i][j].is_infinite for _, i, j in specification.pairs())

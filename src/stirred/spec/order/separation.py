@@ -23,27 +23,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
 
 from stirred.errors import InputError, NotImplied
 from stirred.spec.arithmetic.exact import ZERO, Exact
 from stirred.spec.arithmetic.extended import infimum
-from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.input_premetric import (
-    Described,
-    EditDistance,
-    Encoded,
-    Given,
-    GraphEdit,
-    Hamming,
-    HammingUnordered,
-    Maximum,
-    Neighbours,
-    PulledBack,
-    Sharpened,
-    SymmetricDifference,
-)
-from stirred.spec.blocks.invariant import Count, Named, Sum, Threshold
+from stirred.spec.blocks.input_premetric import ADDED, REPLACED, REPLACED_IN_PLACE
+from stirred.spec.blocks.kept import Kept
 from stirred.spec.blocks.multiverse import declared_invariants, known_invariants
 from stirred.spec.specification import Specification
 
@@ -67,13 +52,12 @@ def least_distance(specification: Specification, attributes: Iterable[str] | Non
         of other units, for example). The bound is then that of the records cut down to these attributes, and
         serves a mechanism that reads no others (see ``require_reads``).
     """
-    if attributes is not None:
-        names = require_reads(specification, attributes)
-        return _bound(specification.input_premetric, specification.multiverse, specification.domain, names)
+    names = None if attributes is None else require_reads(specification, attributes)
     with contextlib.suppress(InputError):
-        if _listable(specification):
+        if names is None and _listable(specification):
             return _enumerated(specification)
-    return _bound(specification.input_premetric, specification.multiverse, specification.domain)
+    kept = Kept(known_invariants(specification.multiverse), specification.domain, names)
+    return specification.input_premetric.separation(kept)
 
 
 def require_reads(specification: Specification, attributes: Iterable[str]) -> tuple[str, ...]:
@@ -91,16 +75,16 @@ def require_reads(specification: Specification, attributes: Iterable[str]) -> tu
         since every invariant is a statistic of g(x). The guarantee at x and y is the claim.
     """
     names, domain, premetric = tuple(attributes), specification.domain, specification.input_premetric
-    schema = domain.record_schema
+    schema = domain.obeyed_schema
     if schema is not None:
         schema.require(names, "attributes")
     invariants = declared_invariants(specification.multiverse)
-    if not isinstance(premetric, HammingUnordered | Hamming | SymmetricDifference):
+    if premetric.sharpened is not None or premetric.change not in (REPLACED, REPLACED_IN_PLACE, ADDED):
         missing = f"{premetric.symbol} does not compare records one by one"
-    elif not _of_records(domain):
+    elif schema is None or not domain.holds_records:
         missing = f"the domain {domain.name} is not that of all data sets over a schema"
     elif invariants is None or not all(
-        _unit(i) == premetric.unit and set(i.needs()) <= _determined(names, domain) for i in invariants
+        i.units == {premetric.unit} and set(i.needs()) <= schema.closure(names) for i in invariants
     ):
         missing = f"an invariant is not a statistic of these attributes of {premetric.unit} records"
     else:
@@ -116,107 +100,11 @@ def require_reads(specification: Specification, attributes: Iterable[str]) -> tu
 def _listable(specification: Specification) -> bool:
     """Whether distances can be listed, and invariants are statistics of the records that are compared."""
     domain, premetric = specification.domain, specification.input_premetric
-    multiverses = [specification.multiverse, *_written_into(premetric)]
-    same_unit = all(_unit(i) == premetric.unit for m in multiverses for i in known_invariants(m))
+    multiverses = (specification.multiverse, *premetric.multiverses)
+    same_unit = all(i.units == {premetric.unit} for m in multiverses for i in known_invariants(m))
     return same_unit and domain.is_finite and len(domain.enumerate()) <= LARGEST_LISTED
 
 
-def _written_into(premetric: Any) -> list[Any]:
-    """The multiverses that a premetric carries in itself."""
-    if isinstance(premetric, Maximum):
-        return [multiverse for part in premetric.parts for multiverse in _written_into(part)]
-    if isinstance(premetric, Encoded):
-        return [premetric.multiverse, *_written_into(premetric.base)]
-    return _written_into(premetric.base) if isinstance(premetric, Sharpened | PulledBack) else []
-
-
 def _enumerated(specification: Specification) -> Exact:
-    index = {point: i for i, point in enumerate(specification.domain.enumerate())}
     distances = specification.input_premetric.matrix(specification.domain)
-    return infimum(
-        distances[index[x]][index[y]]
-        for universe in specification.universes()
-        for x in universe
-        for y in universe
-        if distances[index[x]][index[y]] > ZERO
-    )
-
-
-def _bound(
-    premetric: Any, multiverse: Any, domain: Domain | None, attributes: tuple[str, ...] | None = None
-) -> Exact | None:
-    """The bound that the kind of distance and the declared invariants give."""
-    return _of_kind(premetric, known_invariants(multiverse), domain, attributes)
-
-
-def _of_kind(
-    premetric: Any,
-    invariants: tuple[Any, ...],
-    domain: Domain | None,
-    attributes: tuple[str, ...] | None = None,
-) -> Exact | None:
-    match premetric:
-        case Hamming() | HammingUnordered():
-            return Exact.of(2 if _fixes_record(premetric.unit, invariants, domain, attributes) else 1)
-        case SymmetricDifference():
-            if not _fixes_total(premetric.unit, invariants):
-                return Exact.of(1)
-            return Exact.of(4 if _fixes_record(premetric.unit, invariants, domain, attributes) else 2)
-        case EditDistance():
-            return Exact.of(2 if _fixes_total(premetric.unit, invariants) else 1)
-        case GraphEdit() | Neighbours():
-            return Exact.of(1)
-        case Given():
-            return infimum(d for row in premetric.distances for d in row if d > ZERO)
-        case Described():
-            return Exact.of(1) if premetric.flags.neighbour_valued else None
-        case Encoded():
-            return _of_kind(premetric.base, (*invariants, *known_invariants(premetric.multiverse)), domain)
-        case Sharpened():
-            # Paths may leave the universe, and are at least as long as their longest step.
-            return _of_kind(premetric.base, (), domain)
-        case PulledBack():
-            # The images are data sets of another domain, whose invariants are not declared here.
-            return _of_kind(premetric.base, (), None)
-        case Maximum():
-            parts = [_of_kind(part, invariants, domain) for part in premetric.parts]
-            known = [part for part in parts if part is not None]
-            return min(known) if len(known) == len(parts) else None
-    return None
-
-
-def _fixes_total(unit: str, invariants: tuple[Any, ...]) -> bool:
-    return any(isinstance(i, Count) and i.unit == unit and not i.where for i in invariants)
-
-
-def _fixes_record(
-    unit: str, invariants: tuple[Any, ...], domain: Domain | None, attributes: tuple[str, ...] | None
-) -> bool:
-    """Whether one replaced record that keeps the invariants is the same record."""
-    if domain is None or not _of_records(domain):
-        return False
-    assert domain.record_schema is not None
-    plain = [i for i in invariants if isinstance(i, Count | Sum) and i.unit == unit and not i.where]
-    fixed = {name for i in plain for name in (i.by if isinstance(i, Count) else (i.attribute,))}
-    wanted = domain.record_schema.names if attributes is None else attributes
-    return set(wanted) <= _determined(fixed, domain)
-
-
-def _of_records(domain: Domain) -> bool:
-    """Whether the points are the data sets over a schema."""
-    given = domain.record_schema is not None and domain.points is None
-    return given and domain.structure in {"multiset", "vector"}
-
-
-def _determined(names: Iterable[str], domain: Domain) -> frozenset[str]:
-    """What attributes determine; a finite domain holds records that break the declared nesting."""
-    schema = domain.record_schema
-    assert schema is not None
-    free = schema.model_copy(update={"nesting": ()}) if domain.is_finite else schema
-    return free.closure(names)
-
-
-def _unit(invariant: Any) -> str | None:
-    if isinstance(invariant, Named):
-        return None
-    return str(invariant.statistic.unit if isinstance(invariant, Threshold) else invariant.unit)
+    return infimum(distances[i][j] for _, i, j in specification.pairs() if distances[i][j] > ZERO)
