@@ -180,7 +180,7 @@ def _streams(
     table: MovableTable, claim: Specification, source: Source, attempts: int, count: int
 ) -> list[Iterator[_Proposal]]:
     """Moves of every kind; of each, first those that keep thresholds for certain, then others."""
-    everyone = permutation(source, table.frame.height)
+    everyone = permutation(source, table.frame.height).astype(np.int64)
     views = (table.strict(), table) if table.thresholds else (table,)
     kinds = zip(*(_kinds(view, claim, source, attempts, count) for view in views), strict=True)
     return [_widening(kind, everyone, attempts) for of_views in kinds for kind in of_views]

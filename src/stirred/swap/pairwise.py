@@ -18,10 +18,9 @@ import numpy as np
 
 from stirred.data import code_columns
 from stirred.errors import InputError
-from stirred.noise import RandomSource, Source, bernoulli, integers
+from stirred.noise import RandomSource, Source, bernoulli, integers, permutation
 from stirred.spec import INFINITY, Budget, Release, Specification, as_fraction, trial
 from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.order import random_order
 from stirred.swap.records import as_records
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class PairwiseSwap:
         records = as_records(data)
         frame = records.households
         donors = self._pairs(frame, source)
-        order = random_order(frame.height, source.child(9))
+        order = permutation(source.child(9), frame.height)
         rows, givers = pl.Series(order), pl.Series(donors[order])
         columns = [c for c in frame.columns if c != records.id]
         output = pl.DataFrame([frame[c].gather(givers if c in self.swap else rows) for c in columns])
@@ -109,7 +108,7 @@ def _exchange(
     """Pair every selected record with a record of its key in another place, selected ones first."""
     donors = np.arange(key.size, dtype=np.int64)
     free = np.ones(key.size, dtype=np.bool_)
-    shuffled = random_order(key.size, source.child(0)).astype(np.int64)
+    shuffled = permutation(source.child(0), key.size).astype(np.int64)
     by_key = shuffled[np.argsort(key[shuffled], kind="stable")]
     starts = np.searchsorted(key[by_key], np.arange(int(key.max()) + 2))
     draw = integers(source.child(1), 2**32, key.size)
