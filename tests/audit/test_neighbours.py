@@ -11,21 +11,18 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.markov import Move, connected, is_markov_basis, markov_moves
 from support.strategies import reproducibly
 
 from stirred.audit import (
-    connected,
     distance_between,
     frame_of,
-    is_markov_basis,
-    markov_moves,
     neighbour,
     neighbours,
     records_of,
     same_universe,
     universe_of,
 )
-from stirred.audit.markov import Move
 from stirred.errors import InputError, NotComputable, UnknownName
 from stirred.noise import TestSource
 from stirred.spec import (

@@ -28,8 +28,6 @@ from stirred.swap import (
     universe,
 )
 from stirred.swap.enumeration import (
-    by_hold,
-    by_swap,
     exact_loss,
     hamming,
     mechanism_loss,
@@ -415,6 +413,16 @@ def test_theorem_b_grows_with_the_largest_stratum() -> None:
 
 
 # Variable rates (Theorem A of the proofs)
+
+
+def by_hold(rate: Callable[..., Fraction]) -> Callable[..., list[Fraction]]:
+    """Rates g(m, h), for ``exact_loss``."""
+    return lambda records: [rate(m, h) for m, h, _ in records]
+
+
+def by_swap(rate: Callable[..., Fraction]) -> Callable[..., list[Fraction]]:
+    """Rates g(m, s), for ``exact_loss``."""
+    return lambda records: [rate(m, s) for m, _, s in records]
 
 
 def random_rates(generator: random.Random) -> dict[int, Fraction]:

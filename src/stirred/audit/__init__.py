@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from stirred.audit.conformity import conformity_audit
     from stirred.audit.exact import audit_laws, divergence_audit, exact_audit, require_capability
     from stirred.audit.finding import Certificate, Finding, Verdict
-    from stirred.audit.markov import connected, is_markov_basis, markov_moves
     from stirred.audit.moved import log_none_moves, permutation_audit
     from stirred.audit.neighbourhood import neighbour, neighbours
     from stirred.audit.noise import Family, noise_audit

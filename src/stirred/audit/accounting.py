@@ -67,11 +67,6 @@ class WorstCase:
         q = share * sum(math.comb(k, j) * r ** (k - j) for j in range(least, k + 1))
         return least, 1 - hidden + p, q
 
-    def least_delta(self, factor: Fraction) -> Fraction:
-        """The exact delta of the composition at the epsilon whose exponential is the factor."""
-        _, p, q = self.event(factor)
-        return p - factor * q
-
 
 def accounting_audit(
     claimed: EpsilonDelta,

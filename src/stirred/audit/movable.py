@@ -185,19 +185,6 @@ def _unit(invariant: Any) -> str:
     return str(invariant.statistic.unit if isinstance(invariant, Threshold) else invariant.unit)
 
 
-def require_linear(invariants: Iterable[Any]) -> tuple[Count | Sum, ...]:
-    """Refuse invariants that are not counts or sums."""
-    given = tuple(invariants)
-    if not all(isinstance(invariant, Count | Sum) for invariant in given):
-        raise NotComputable(
-            "a move that keeps a threshold depends on the data",
-            field="invariants",
-            expected="counts and sums",
-            hint="Leave thresholds out and check them on each data set.",
-        )
-    return given
-
-
 def codes_of(frame: pl.DataFrame) -> Indices:
     """The number of each row's value among the distinct values."""
     names = frame.columns
