@@ -123,3 +123,13 @@ class NonFreshSeeds(Refusal):
     """Composition with dependent seeds needs their joint law (Definition A.5.5)."""
 
     code = "non-fresh-seeds"
+
+
+def not_a_specification(field: str) -> InputError:
+    """The refusal of a number, or anything else, where a specification is needed."""
+    return InputError(
+        f"{field} is not a specification",
+        field=field,
+        expected="a Specification: five building blocks, not a number",
+        hint="Use stirred.spec, or the guarantee() of a mechanism.",
+    )

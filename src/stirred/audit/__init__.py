@@ -3,6 +3,9 @@
 An audit needs a claim (a specification), data sets of one universe of it, and a mechanism that it knows only
 through the protocol. It ends with a ``Finding``: violated, with a certificate, or not refuted up to what was
 measured; never verified.
+
+Functions of a claim take it first. An audit takes what it audits, the data sets, and last the claim, which
+may be left out where a mechanism states its own.
 """
 
 from __future__ import annotations

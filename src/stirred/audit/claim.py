@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stirred.audit.finding import Finding, Verdict
-from stirred.errors import InputError, Refusal
+from stirred.errors import InputError, Refusal, not_a_specification
 from stirred.interchange import as_polars
 from stirred.spec import (
     INFINITY,
@@ -38,8 +38,15 @@ if TYPE_CHECKING:
 ANNOUNCED = Stated(text="the amount that the plan announces")
 
 
+def require_claim(claim: object) -> None:
+    """Refuse what is no specification, where a function needs a claim first."""
+    if not isinstance(claim, Specification):
+        raise not_a_specification("claim")
+
+
 def require_auditable(claim: Specification) -> None:
     """Refuse a claim that nothing can refute: an infinite budget."""
+    require_claim(claim)
     if claim.budget.amounts and all(amount.is_infinite for amount in claim.budget.amounts):
         raise InputError(
             "the claim has an infinite budget",
@@ -65,6 +72,7 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
 
     One table has records of one unit: a claim whose invariants count another is refused for it.
     """
+    require_claim(claim)
     invariants = declared_invariants(claim.multiverse)
     if invariants is None:
         return bool(_shared(claim, (x, y)))
@@ -123,6 +131,7 @@ def falls_short(claim: Specification, guarantee: Specification) -> bool:
 
     A claim of the same flavor may have a larger budget. One of another flavor must follow from the guarantee.
     """
+    require_claim(claim)
     one, two = guarantee.budget, claim.budget
     if one.policy is not None and two.policy is None:
         # One number for every universe, where the mechanism has a policy.
@@ -191,6 +200,7 @@ def distance_between(claim: Specification, x: Any, y: Any, companions: Collectio
     units of which the claim says that one record may change with each record of the protection unit: they
     may differ in as many.
     """
+    require_claim(claim)
     premetric = claim.input_premetric
     if _is_point(x):
         return premetric.distance(x, y)

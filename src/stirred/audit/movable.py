@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from stirred.audit.claim import require_claim
 from stirred.errors import InputError, NotComputable
 from stirred.interchange import as_polars
 from stirred.spec import (
@@ -117,9 +118,10 @@ class MovableTable:
 
 
 def table_of(
-    data: Any, claim: Specification, columns: Iterable[str] | None, places: pl.DataFrame | None
+    claim: Specification, data: Any, columns: Iterable[str] | None, places: pl.DataFrame | None
 ) -> MovableTable:
     """The table of the protection unit, with what the claim's invariants see of it."""
+    require_claim(claim)
     schema, invariants = claim.domain.record_schema, declared_invariants(claim.multiverse)
     if schema is None or invariants is None:
         raise NotComputable(

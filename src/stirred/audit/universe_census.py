@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.audit.claim import require_claim
 from stirred.audit.universe import distance_of
 from stirred.errors import InputError, NotComputable
 from stirred.interchange import Tabular, as_polars
@@ -113,8 +114,9 @@ def census(claim: Specification) -> UniverseCensus:
         one unit, or two; a universe in several pieces by one has data sets that no chain of neighbours
         inside it connects, so a loss between neighbours does not bound the loss between these.
     """
+    require_claim(claim)
     universes = [sorted(universe, key=repr) for universe in claim.universes()]
-    tables = [_distances(universe, claim) for universe in universes]
+    tables = [_distances(claim, universe) for universe in universes]
     accompanied = {
         point
         for universe, table in zip(universes, tables, strict=True)
@@ -264,9 +266,9 @@ def frechet(frame: object, match: Sequence[str], hold: Sequence[str], swap: Sequ
 
 
 def sensitivity_in_universe(
+    claim: Specification,
     statistic: Callable[[Any], Any],
     universe: Sequence[Any],
-    claim: Specification,
     *,
     norm: Literal["l1", "l2"] = "l1",
 ) -> Exact:
@@ -274,12 +276,12 @@ def sensitivity_in_universe(
 
     Parameters
     ----------
+    claim
+        The specification whose distance counts.
     statistic
         From a data set to a number or a sequence of numbers.
     universe
         Data sets of one universe.
-    claim
-        The specification whose distance counts.
     norm
         How a change is measured.
 
@@ -289,8 +291,9 @@ def sensitivity_in_universe(
         change between neighbours, by the triangle inequality. Invariants can only lower it; what they can
         raise is the change between the nearest data sets, which are then farther than one unit apart.
     """
+    require_claim(claim)
     values = [_vector(statistic(point)) for point in universe]
-    distances = _distances(universe, claim)
+    distances = _distances(claim, universe)
     worst = ZERO
     changes: dict[int, Fraction] = {}
     for i, j in itertools.permutations(range(len(universe)), 2):
@@ -343,7 +346,7 @@ def _pieces(joined: NDArray[np.bool_]) -> int:
     return int(connected_components(csr_array(joined), directed=False, return_labels=False))
 
 
-def _distances(points: Sequence[Any], claim: Specification) -> _Distances:
+def _distances(claim: Specification, points: Sequence[Any]) -> _Distances:
     if len(points) > LARGEST_TABLE:
         raise NotComputable(
             f"the universe has {len(points)} data sets",

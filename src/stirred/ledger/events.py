@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from stirred.errors import InputError, NewerSchema, StirredError
+from stirred.errors import InputError, NewerSchema, StirredError, not_a_specification
 from stirred.ledger.canonical import canonical, require_digest, require_name
 from stirred.ledger.roles import Role
 from stirred.spec import Block, Specification, as_fraction
@@ -276,12 +276,7 @@ def checked(event: Event) -> Event:
 def stored(specification: Specification, field: str) -> Record:
     """A specification as plain data, if it is read back exactly as it is."""
     if not isinstance(specification, Specification):
-        raise InputError(
-            f"{field} is not a specification",
-            field=field,
-            expected="a Specification: five building blocks, not a number",
-            hint="Use stirred.spec, or the guarantee() of a mechanism.",
-        )
+        raise not_a_specification(field)
     record = specification.record()
     if guarantee(record) != specification:
         raise InputError(

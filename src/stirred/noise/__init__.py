@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         laplace_mass,
         laplace_variance,
     )
-    from stirred.noise.permutation import below, half_words, permutation
+    from stirred.noise.shuffle import below, half_words, permutation
     from stirred.noise.source import LARGEST_DRAW, RandomSource, Source, TestSource
     from stirred.noise.uniform import bernoulli, integers
 else:
