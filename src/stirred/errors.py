@@ -10,16 +10,8 @@ from __future__ import annotations
 class StirredError(Exception):
     """Base of every error that stirred raises on purpose.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, in one sentence.
-    field
-        The field, block or option at fault.
-    expected
-        What would have been accepted.
-    hint
-        What to do next.
+    It says in one sentence what is wrong (``problem``), in which field, block or option, what would have been
+    accepted, and what to do next (``hint``).
     """
 
     code = "error"

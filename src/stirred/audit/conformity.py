@@ -55,19 +55,9 @@ def conformity_audit(
     sample
         A function of a data set, a count and a source that returns so many independent outputs; or a
         mechanism with such a method ``sample``.
-    data
-        The data set.
     law
         Each outcome with its exact probability, or with two rationals around it. Outcomes that are not listed
         have what remains together: nothing, where the listed probabilities sum to one.
-    draws
-        How many draws.
-    alpha
-        Probability of a false alarm.
-    source
-        Randomness of the draws.
-    subject
-        What is audited, in words.
 
     A violation of a single outcome is measured as the difference of probabilities that is certain; one of all
     counts together as relative entropy to the law for each draw, against the most that the law explains.

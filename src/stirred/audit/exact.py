@@ -79,8 +79,6 @@ def exact_audit(
         Data sets of one universe, as points or as frames; all of them for a complete answer.
     claim
         The claim; what ``mechanism.guarantee`` says if not given, which must be the same for all data sets.
-    subject
-        What is audited, in words.
 
     A data set on which the mechanism raises is an output too: an error that another data set of the universe
     does not raise is a finding.
@@ -163,8 +161,6 @@ def divergence_audit(
     ----------
     mechanism
         Anything with ``divergence(x, y)``: the divergence of its output laws under the claim's premetric.
-    pairs
-        Two data sets of one universe each.
     view
         A data set as the claim reads it, where the mechanism takes another form.
     companions

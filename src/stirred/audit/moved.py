@@ -58,14 +58,10 @@ def permutation_audit(
         whose values it receives.
     strata
         The stratum of every record, numbered from zero.
-    rate
-        The swap rate.
     matched
         Variables that are constant within strata, by name and as numbers: rates are compared by level.
     marks
         Other variables of the records: records of every level must move as often as others.
-    alpha
-        Probability of a false alarm.
     """
     sizes, used = np.bincount(strata), [table for table in tables if len(table)]
     draws, movable = sum(map(len, used)), int((sizes > 1).sum())

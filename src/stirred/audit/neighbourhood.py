@@ -75,14 +75,10 @@ def neighbours(
 
     Parameters
     ----------
-    claim
-        A specification with declared invariants.
     data
         A frame, or a mapping from unit to frame; the table of the protection unit is changed.
     source
         Where the random choices come from; the same source gives the same neighbours.
-    count
-        How many to look for.
     attempts
         How many records, or pairs of records, to look at before all records are.
     columns

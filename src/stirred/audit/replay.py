@@ -53,12 +53,6 @@ def replay_audit(
     ----------
     run
         A function of a data set and a tape that returns named artefacts: whatever leaves the building.
-    x, y
-        Two data sets of one universe of the claim.
-    claim
-        What the mechanism promises.
-    source
-        Randomness of the recording.
     more
         Further data sets of the universe to replay on.
     view

@@ -79,14 +79,8 @@ def statistical_audit(
         Pairs of data sets, each in one universe of the claim and at a finite distance.
     claim
         What is audited. Claims about neighbours only are tested on pairs at distance one.
-    draws
-        Draws of each data set of a pair.
     alpha
         Probability of a false alarm, over the whole audit.
-    source
-        Randomness of the draws.
-    subject
-        What is audited, in words.
     events
         Events that are tested for each pair and direction.
     select

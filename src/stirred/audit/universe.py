@@ -42,12 +42,8 @@ _STEPS_FOR_EACH = 100
 def universe_of(claim: Specification, point: Any, *, largest: int = LARGEST_UNIVERSE) -> tuple[Any, ...]:
     """Every data set that shares a universe with this one and is at finite distance of it, itself included.
 
-    Parameters
-    ----------
-    point
-        A tuple of records in the order of the schema's names, or a point of a listed domain.
-    largest
-        A universe with more data sets is refused.
+    ``point`` is a tuple of records in the order of the schema's names, or a point of a listed domain. More than
+    ``largest`` data sets are refused.
 
     Guarantee
         The data sets come in the order of ``Domain.enumerate``, each with its records in order. Where listed

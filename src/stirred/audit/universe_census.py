@@ -48,7 +48,6 @@ class UniverseCount:
     nearest: Exact
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "size": self.size,
             "pieces_by_one": self.pieces_by_one,
@@ -71,7 +70,6 @@ class UniverseCensus(Tabular):
 
     @property
     def singletons(self) -> int:
-        """Universes of one data set."""
         return sum(universe.size == 1 for universe in self.universes)
 
     @property
@@ -85,7 +83,6 @@ class UniverseCensus(Tabular):
         return min((universe.nearest for universe in self.universes), default=INFINITY)
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "datasets": self.datasets,
             "universes": len(self.universes),
@@ -99,7 +96,6 @@ class UniverseCensus(Tabular):
         }
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each universe."""
         import polars as pl
 
         types = {"size": pl.Int64, "pieces_by_one": pl.Int64, "pieces_by_two": pl.Int64, "nearest": pl.String}
@@ -139,7 +135,6 @@ class Determined:
 
     @property
     def number(self) -> int:
-        """How many there are."""
         return len(self.records)
 
     @property
@@ -280,10 +275,6 @@ def sensitivity_in_universe(
         The specification whose distance counts.
     statistic
         From a data set to a number or a sequence of numbers.
-    universe
-        Data sets of one universe.
-    norm
-        How a change is measured.
 
     Guarantee
         max over pairs of |q(x) - q(x')| / d(x, x'); infinite where the statistic differs at distance zero.

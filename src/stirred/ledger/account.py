@@ -85,7 +85,6 @@ class Account:
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor in which the books are kept."""
         return self.ceiling.flavor
 
     @property
@@ -103,7 +102,6 @@ class Account:
         return self.holders.get(analyst, Tally(self.flavor))
 
     def of_period(self, period: str) -> Tally:
-        """The releases of one period."""
         return self.periods.get(period, Tally(self.flavor))
 
     def remaining(self, analyst: str | None = None, period: str | None = None) -> Amount:
@@ -192,7 +190,6 @@ class Account:
         return replace(self, allowances={**self.allowances, analyst: self.held(analyst).amount()})
 
     def spend(self, sequence: int) -> Spend:
-        """A spend by its number."""
         if sequence not in self.spends:
             raise UnknownName(
                 f"event {sequence} is not a spend on {self.name}",
@@ -216,7 +213,6 @@ class Account:
         )
 
     def with_spend(self, spend: Spend) -> Account:
-        """With a spend added or changed."""
         pending = {plan: number for plan, number in self.pending.items() if number != spend.sequence}
         if spend.status == "open":
             pending[spend.plan] = spend.sequence

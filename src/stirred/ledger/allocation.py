@@ -31,7 +31,6 @@ class Equal:
     rule: Rule = "equal"
 
     def shares(self, whole: Amount, flavor: Flavor) -> dict[str, Amount]:
-        """The whole, divided."""
         return Weighted(dict.fromkeys(_distinct(self.analysts), 1)).shares(whole, flavor)
 
 
@@ -43,7 +42,6 @@ class Weighted:
     rule: Rule = "weighted"
 
     def shares(self, whole: Amount, flavor: Flavor) -> dict[str, Amount]:
-        """The whole, divided."""
         weights = {name: _positive(weight, "weights") for name, weight in self.weights.items()}
         _require_some(weights)
         if whole.is_infinite:

@@ -51,7 +51,6 @@ class Books:
     key: str | None = None
 
     def account(self, dataset: str) -> Account:
-        """The account of a data set."""
         if dataset not in self.accounts:
             known = ", ".join(sorted(self.accounts)) or "none so far"
             raise UnknownName(

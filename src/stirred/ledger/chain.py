@@ -45,7 +45,6 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """Read what ``str`` wrote."""
         number, _, name = text.partition(":")
         if not number.isdecimal():
             raise InputError(
@@ -82,7 +81,6 @@ class Entry:
         )
 
     def row(self) -> Row:
-        """The entry as it is stored."""
         body = self.body()
         return Row(self.sequence, body, digest(body))
 

@@ -212,8 +212,6 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        specification
-            The guarantee of the mechanism, all five blocks.
         plan_digest
             SHA-256 of the frozen plan; only this plan can resume the release.
         by

@@ -81,7 +81,6 @@ class LedgerReader:
         return units[unit]
 
     def statement(self, dataset: str) -> Statement:
-        """Everything about the account of a data set."""
         return Statement.of(self._read().account(dataset))
 
     def datasets(self) -> tuple[str, ...]:
@@ -89,7 +88,6 @@ class LedgerReader:
         return tuple(self._read().accounts)
 
     def people(self) -> dict[str, tuple[Role, ...]]:
-        """Who holds which roles."""
         return dict(self._read().people)
 
     def head(self) -> Head:

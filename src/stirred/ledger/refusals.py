@@ -23,7 +23,6 @@ class OverBudget(Refusal):
         self.requested, self.remaining, self.difference = requested, remaining, difference
 
     def as_dict(self) -> dict[str, str]:
-        """The error as one flat object, with the three amounts."""
         return super().as_dict() | {
             "requested": str(self.requested),
             "remaining": str(self.remaining),

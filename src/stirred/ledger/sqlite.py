@@ -45,16 +45,9 @@ _SCHEMA = (
 
 
 class SqliteStorage(Storage):
-    """Entries in a SQLite file.
+    """Entries in a SQLite file, made by ``SqliteStorage.create``.
 
-    Parameters
-    ----------
-    path
-        The file, made by ``SqliteStorage.create``.
-    patience
-        Seconds to wait for another writer.
-    read_only
-        Open the file for reading only, as an auditor would.
+    ``patience`` is how many seconds to wait for another writer; an auditor opens the file ``read_only``.
     """
 
     def __init__(self, path: Path | str, *, patience: float = PATIENCE, read_only: bool = False) -> None:
@@ -105,7 +98,6 @@ class SqliteStorage(Storage):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A snapshot."""
         with self._transaction("BEGIN") as connection:
             self._require_ledger(connection)
             yield _SqliteTransaction(connection)

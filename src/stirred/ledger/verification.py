@@ -40,11 +40,9 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {
             "ok": self.ok,
             "events": self.events,

@@ -40,11 +40,9 @@ class Examined:
 
     @property
     def killed(self) -> bool:
-        """Whether the broken mechanism is refuted."""
         return self.broken.violated
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "key": self.key,
             "title": self.title,
@@ -66,34 +64,28 @@ class SelfTest:
 
     @property
     def kills(self) -> int:
-        """How many broken mechanisms are refuted."""
         return sum(one.killed for one in self.examined)
 
     @property
     def runs(self) -> int:
-        """How many audits of twins were run."""
         return sum(one.runs for one in self.examined)
 
     @property
     def false_alarms(self) -> int:
-        """How many of them refuted the twin."""
         return sum(one.false_alarms for one in self.examined)
 
     @property
     def passed(self) -> bool:
-        """Every broken mechanism refuted, no twin."""
         return self.kills == len(self.examined) and not self.false_alarms
 
     @property
     def sentence(self) -> str:
-        """In one sentence."""
         return (
             f"{self.kills} of {len(self.examined)} broken mechanisms are refuted; {self.false_alarms} false "
             f"alarms in {self.runs:,} audits of their correct twins."
         )
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "passed": self.passed,
             "kill_rate": self.kills / len(self.examined),
@@ -117,8 +109,6 @@ def self_test(
 
     Parameters
     ----------
-    keys
-        Which exhibits; all, unless told.
     full
         Repeat the audit of the twin a thousand times where it draws; once otherwise.
     seed

@@ -99,11 +99,9 @@ class RandomSource(Source):
 
     @property
     def publishable(self) -> bool:
-        """True: this is what releases use."""
         return True
 
     def child(self, *path: int) -> RandomSource:
-        """The independent stream of a task."""
         made = RandomSource()
         made._restart(self._child_key(path))
         return made
@@ -127,7 +125,6 @@ class TestSource(Source):
         return False
 
     def child(self, *path: int) -> TestSource:
-        """The independent stream of a task, the same in every run."""
         made = TestSource(self._seed)
         made._restart(self._child_key(path))
         return made

@@ -36,7 +36,6 @@ class Rates:
 
     @classmethod
     def common(cls, rate: Fraction) -> Rates:
-        """One rate for every record."""
         return cls((rate,))
 
     def select(self, source: Source, records: NDArray[np.int64] | None, count: int) -> NDArray[np.bool_]:

@@ -133,14 +133,10 @@ def permutation_law(
 
     Parameters
     ----------
-    records
-        Pairs (h, s).
     rates
         One swap rate, or one for each record.
     eligible
         Which records may be selected; all, unless told. Fewer than two: nothing moves.
-    derange
-        The law of the derangement of the selected records.
     """
     count = len(records)
     chances = _rates(rates, count)
@@ -271,8 +267,6 @@ def exact_loss(
 
     Parameters
     ----------
-    records
-        Any data set of the universe.
     rates
         One swap rate, or a function that gives the rate of each record of a data set.
     imputed

@@ -64,7 +64,6 @@ class PairwiseSwap:
         return flavor.with_budget(Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified")
 
     def release(self, data: object, random: Source | None = None) -> Release:
-        """Select by risk, pair, exchange."""
         import polars as pl
 
         source = RandomSource() if random is None else random.spawn()

@@ -41,8 +41,6 @@ class Allocation(Tabular):
 
     Parameters
     ----------
-    rho_squared
-        The total.
     levels
         The share of each level, root first; together exactly one.
     queries
@@ -96,11 +94,8 @@ class Allocation(Tabular):
     ) -> Self:
         """Read shares exactly as written, and queries in any spelling.
 
-        Parameters
-        ----------
-        rho_squared, levels, queries
-            Integers, fractions, or text such as ``"104/4099"`` and ``"0.25"``; no floats. ``queries`` is
-            for each level a mapping from query to share, or one such mapping for all levels.
+        Numbers are integers, fractions, or text such as ``"104/4099"`` and ``"0.25"``; no floats. ``queries``
+        is for each level a mapping from query to share, or one such mapping for all levels.
         """
         shared = not any(isinstance(value, Mapping) for value in queries.values())
         by_level = dict.fromkeys(levels, queries) if shared else queries

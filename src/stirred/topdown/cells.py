@@ -32,7 +32,6 @@ class Coarsening:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
         return len(self.labels)
 
 
@@ -49,12 +48,10 @@ class Query:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Groups per attribute."""
         return tuple(c.size for c in self.coarsenings)
 
     @property
     def size(self) -> int:
-        """How many counts the query has."""
         return math.prod(self.shape)
 
     @cached_property
@@ -134,7 +131,6 @@ class Cells:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes in order."""
         return self.schema.names
 
     def query(self, text: str) -> Query:

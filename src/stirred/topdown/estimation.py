@@ -61,7 +61,6 @@ class LevelEffort:
     gap: float = 0.0
 
     def add(self, effort: Effort) -> None:
-        """Count one family."""
         self.families += 1
         self.methods.update(effort.methods)
         if effort.rounding:
@@ -85,7 +84,6 @@ class _Measured:
         self._passes = passes
 
     def passes(self, cells: NDArray[np.int64]) -> list[Target]:
-        """One target a pass."""
         level = self._chunk.level
         nodes = self._design.measured[level][self._chunk.start : self._chunk.stop][self._rows]
         reaches, kinds = np.unique(self._design.reach[level][nodes], return_inverse=True)
@@ -111,7 +109,6 @@ class _Subtree:
         self._level, self._start, self._stop = level, start, stop
 
     def passes(self, cells: NDArray[np.int64]) -> list[Target]:
-        """A single pass over all cells."""
         gls, algebra = self._gls, self._gls.algebra
         class_of, blocks = self._precision
         classes, kinds = np.unique(class_of[self._start : self._stop], return_inverse=True)

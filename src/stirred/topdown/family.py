@@ -58,7 +58,6 @@ class Family:
 
     @property
     def children(self) -> int:
-        """How many children there are."""
         return self.stop - self.start
 
 

@@ -41,7 +41,6 @@ class Band:
     upper: NDArray[np.int64]
 
     def allows(self, counts: NDArray[np.int64]) -> bool:
-        """Whether every child's sum is within its bounds."""
         sums = counts[:, self.cells].sum(axis=1)
         return bool((sums >= self.lower).all() and (sums <= self.upper).all())
 
@@ -62,25 +61,9 @@ def solve_integer(
     bands: Sequence[Band] = (),
     nodes: int = NODES,
 ) -> Solution | None:
-    """Nearest integer table under any partitions and bounds.
+    """Nearest integer table under any partitions and bounds; None if no table keeps every constraint.
 
-    Parameters
-    ----------
-    cells
-        Penalty of the cells (children x cells).
-    levels
-        Partitions of the cells, nested or not.
-    parent
-        The cells' sums over the children; None leaves them free.
-    bands
-        Further bounds.
-    nodes
-        Largest number of nodes of the search.
-
-    Returns
-    -------
-    Solution or None
-        None if no table keeps every constraint.
+    ``parent`` has the cells' sums over the children; None leaves them free. ``nodes`` limits the search.
     """
     from scipy import sparse
 

@@ -41,7 +41,6 @@ class Form:
         return cls(algebra, algebra.gram(weights), weights)
 
     def dense(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As a matrix on the given cells."""
         return self.algebra.dense(self.coefficients, cells)
 
 
@@ -66,7 +65,6 @@ class Programme:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Children and cells."""
         return self.linear.shape
 
     def matrices(self) -> list[NDArray[np.float64]]:

@@ -44,8 +44,6 @@ class Layer:
     ----------
     groups
         Group of each cell, from 0 to ``size - 1``; a group may be empty, its sums are then zero.
-    size
-        Number of groups.
     lower, upper
         Bounds on the group sums (children x groups); None is zero and unbounded, and so is an upper bound of
         2**40 or more.
@@ -88,28 +86,9 @@ def round_children(
 ) -> Rounded:
     """Round an estimate to the nearest integer table that keeps every constraint.
 
-    Parameters
-    ----------
-    x
-        Estimate (children x cells).
-    parent
-        The parent's counts, which the children add up to; None at the root.
-    layers
-        Partitions of the cells with penalties and bounds; the cells themselves are the implicit finest layer.
-    rows
-        Further bounds.
-    cell_weight
-        Weight of the cells' own L1 penalty.
-
-    Returns
-    -------
-    Rounded
-        The table, its distance, the gap (zero if proved optimal) and the method.
-
-    Raises
-    ------
-    Refusal
-        If no integer table keeps every constraint.
+    ``parent`` has the counts that the children add up to; None at the root. ``layers`` are partitions of the
+    cells with penalties and bounds; the cells themselves are the implicit finest layer. It is refused if no
+    integer table keeps every constraint.
 
     Examples
     --------
