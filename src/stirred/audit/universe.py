@@ -42,8 +42,8 @@ _STEPS_FOR_EACH = 100
 def universe_of(claim: Specification, point: Any, *, largest: int = LARGEST_UNIVERSE) -> tuple[Any, ...]:
     """Every data set that shares a universe with this one and is at finite distance of it, itself included.
 
-    ``point`` is a tuple of records in the order of the schema's names, or a point of a listed domain. More than
-    ``largest`` data sets are refused.
+    ``point`` is a tuple of records in the order of the schema's names, or a point of a listed domain. More
+    than ``largest`` data sets are refused.
 
     Guarantee
         The data sets come in the order of ``Domain.enumerate``, each with its records in order. Where listed
@@ -54,13 +54,7 @@ def universe_of(claim: Specification, point: Any, *, largest: int = LARGEST_UNIV
         crossed freely, as in ``Domain.enumerate``.
     """
     require_claim(claim)
-    if not isinstance(point, tuple | list | frozenset | str | int):
-        raise InputError(
-            "the data set is not a point of a domain",
-            field="point",
-            expected="a tuple of records in the order of the schema, or a point of a listed domain",
-            hint="Turn a frame into records: records_of(frame, claim.domain).",
-        )
+    _require_point(point)
     invariants, domain = declared_invariants(claim.multiverse), claim.domain
     schema = domain.record_schema
     if invariants is None or schema is None or domain.points is not None or domain.structure != "multiset":
@@ -71,6 +65,16 @@ def universe_of(claim: Specification, point: Any, *, largest: int = LARGEST_UNIV
     if len(members) > largest:
         raise _too_large(f"the universe has more than {largest} data sets")
     return members
+
+
+def _require_point(point: object) -> None:
+    if not isinstance(point, tuple | list | frozenset | str | int):
+        raise InputError(
+            "the data set is not a point of a domain",
+            field="point",
+            expected="a tuple of records in the order of the schema, or a point of a listed domain",
+            hint="Turn a frame into records: records_of(frame, claim.domain).",
+        )
 
 
 def frame_of(point: Sequence[Record], schema: Schema) -> pl.DataFrame:
@@ -131,7 +135,7 @@ def _compared(claim: Specification, point: Any, found: Iterable[Any]) -> Iterato
 
 def _fibre(
     claim: Specification,
-    point: tuple[Record, ...],
+    point: tuple[Any, ...],
     invariants: tuple[Any, ...],
     schema: Schema,
     steps: int,

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from stirred.errors import Refusal, UnknownName
+from stirred.errors import InputError, Refusal, UnknownName
 from stirred.ledger.accountant import Part, Tally, carried, tally
 from stirred.ledger.amount import Amount, total, units_of
 from stirred.ledger.events import Group, Opened, Spent, guarantee
-from stirred.ledger.refusals import NotOpen, OverBudget, wrong
+from stirred.ledger.refusals import NotOpen, OverBudget
 from stirred.spec import Flavor, Specification, jointly
 
 
@@ -108,7 +108,7 @@ class Account:
         """What is left: of the data set, less what is set aside; of an allocation; of a period."""
         if period is not None:
             if self.each_period is None:
-                raise wrong(
+                raise InputError(
                     f"the data set {self.name} has no ceiling for each period",
                     field="period",
                     expected="a data set opened with each_period",
@@ -144,7 +144,7 @@ class Account:
                 where = f"the period {event.period} of {self.name}"
                 periods[event.period] = _charge(tally_before, part, limit, where)
         elif self.each_period is not None:
-            raise wrong(
+            raise InputError(
                 f"the data set {self.name} has a ceiling for each period",
                 field="period",
                 expected="the period of the release",
@@ -269,7 +269,7 @@ def _require_ceiling(ceiling: Specification, name: str) -> None:
     squared = budget.parametrisation in {"rho", "mu"}
     by_universe = not budget.is_constant or budget.policy is not None
     if by_universe or (squared and not budget.amount.is_infinite and budget.amount.square is None):
-        raise wrong(
+        raise InputError(
             "a ceiling is one exact number in every universe",
             field=f"{name}.budget",
             expected="a constant budget; for zCDP as rho_squared, for Gaussian DP with an exact square",

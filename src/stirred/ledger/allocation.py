@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from stirred.errors import NotImplied, StirredError
+from stirred.errors import InputError, NotImplied, StirredError
 from stirred.ledger.amount import Amount
-from stirred.ledger.refusals import wrong
 from stirred.spec import Exact, Flavor, Multiplicative, NormalisedRenyi, as_fraction
 
 Rule = Literal["equal", "weighted", "accuracy"]
@@ -45,7 +44,7 @@ class Weighted:
         weights = {name: _positive(weight, "weights") for name, weight in self.weights.items()}
         _require_some(weights)
         if whole.is_infinite:
-            raise wrong(
+            raise InputError(
                 "an unlimited budget is not divided",
                 field="of",
                 expected="a finite amount to divide",
@@ -101,7 +100,7 @@ def cost(wanted: Wanted, flavor: Flavor) -> Amount:
     if isinstance(flavor.output_premetric, Multiplicative):
         miss = _positive(wanted.miss, "miss")
         if miss >= 1:
-            raise wrong(
+            raise InputError(
                 "the probability of a miss is not a probability",
                 field="miss",
                 expected="a number above 0 and below 1",
@@ -120,7 +119,7 @@ def cost(wanted: Wanted, flavor: Flavor) -> Amount:
 
 def _distinct(names: Sequence[str]) -> Sequence[str]:
     if isinstance(names, str) or len(set(names)) != len(names):
-        raise wrong(
+        raise InputError(
             "an analyst is named twice, or the analysts are not a list",
             field="analysts",
             expected="a list of different names",
@@ -131,7 +130,7 @@ def _distinct(names: Sequence[str]) -> Sequence[str]:
 
 def _require_some(names: Mapping[str, object]) -> None:
     if not names:
-        raise wrong(
+        raise InputError(
             "there is nobody to allocate to",
             field="analysts",
             expected="at least one analyst",
@@ -145,7 +144,7 @@ def _positive(value: object, name: str) -> Fraction:
     except StirredError:
         number = Fraction(0)
     if number <= 0:
-        raise wrong(
+        raise InputError(
             f"{name} is not positive",
             field=name,
             expected="an exact number above zero, such as 2, 1/3 or '0.5'",

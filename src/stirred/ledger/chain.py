@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.canonical import canonical, digest, require_digest
 from stirred.ledger.events import Event, read, write
-from stirred.ledger.refusals import TamperedLedger
+from stirred.ledger.refusals import tampered
 from stirred.ledger.roles import Role
 
 FORMAT = 1
@@ -101,12 +101,7 @@ def follow(rows: Iterable[Row], after: Head | None = None) -> Iterator[Entry]:
     """The entries of a chain, one by one; the first fault is refused by name."""
     for entry, findings in inspect(rows, after):
         if findings or entry is None:
-            raise TamperedLedger(
-                findings[0].message,
-                field="ledger",
-                expected="an unbroken chain of events",
-                hint="Run `stirred ledger verify`, restore a copy, and find out who wrote to the ledger.",
-            )
+            raise tampered(findings[0].message, "an unbroken chain of events")
         yield entry
 
 

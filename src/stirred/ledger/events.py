@@ -112,49 +112,42 @@ class Spent(Block):
     sealed: bool = False
 
 
-class Begun(Block):
+class Attempt(Block):
+    """What happens to one attempt at a release that was paid for; ``spend`` is the number of its event."""
+
+    dataset: str
+    spend: int
+    attempt: int
+
+
+class Begun(Attempt):
     """An attempt at a release that is about to draw: from here on it may have left something behind."""
 
     kind: Literal["begun"] = "begun"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Resumed(Block):
+class Resumed(Attempt):
     """An interrupted release taken up again, under the same plan; earlier attempts may not finish."""
 
     kind: Literal["resumed"] = "resumed"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Abandoned(Block):
+class Abandoned(Attempt):
     """A release that is given up before it was finished: its spend stays, its products may not appear."""
 
     kind: Literal["abandoned"] = "abandoned"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Discarded(Block):
+class Discarded(Attempt):
     """What the attempts up to this one had drawn is destroyed; none of them may finish."""
 
     kind: Literal["discarded"] = "discarded"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Finished(Block):
+class Finished(Attempt):
     """A release whose products are complete: their manifest's digest."""
 
     kind: Literal["finished"] = "finished"
-    dataset: str
-    spend: int
-    attempt: int
     manifest: str
 
 

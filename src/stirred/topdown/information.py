@@ -81,8 +81,8 @@ class Classes:
 class Information:
     """Bottom-up information and two-pass covariances of every node of a design.
 
-    Refused if the measurements of a leaf do not identify all its cells, or if the algebra lacks queries of the
-    design.
+    Refused if the measurements of a leaf do not identify all its cells, or if the algebra lacks queries of
+    the design.
     """
 
     def __init__(self, design: Design, algebra: Algebra) -> None:
