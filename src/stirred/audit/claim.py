@@ -81,7 +81,12 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
         require_one_unit(claim.multiverse, claim.input_premetric)
     if _is_point(x):
         if schema is None and invariants:
-            raise _without_schema(claim.domain)
+            raise InputError(
+                f"the domain {claim.domain.name} has no schema, so its invariants cannot be computed",
+                field="claim.domain",
+                expected="a record schema, or a list of universes",
+                hint="Give the domain a schema, or use an explicit multiverse.",
+            )
         return all(i.of_records(x, schema) == i.of_records(y, schema) for i in invariants)
     return all(evaluate(i, x, schema).equals(evaluate(i, y, schema)) for i in invariants)
 
@@ -205,9 +210,9 @@ def distance_between(claim: Specification, x: Any, y: Any, companions: Collectio
     if _is_point(x):
         return premetric.distance(x, y)
     if isinstance(x, Mapping):
-        changed = distance_between(claim, _table(x, premetric.unit), _table(y, premetric.unit))
+        changed = distance_between(claim, table_in(x, premetric.unit), table_in(y, premetric.unit))
         for unit in (set(x) | set(y)) - {premetric.unit}:
-            before, after = _table(x, unit), _table(y, unit)
+            before, after = table_in(x, unit), table_in(y, unit)
             followed = Exact.of(_difference(before, after, claim.domain)) / 2
             if followed > (changed if unit in companions and before.height == after.height else ZERO):
                 return INFINITY
@@ -226,13 +231,18 @@ def compared_distance(claim: Specification, x: Any, y: Any, companions: Collecti
     require_same_universe(claim, x, y)
     distance = distance_between(claim, x, y, companions)
     if distance.is_infinite:
-        raise InputError(
-            "the two data sets of a pair are infinitely far apart",
-            field="pairs",
-            expected="a finite distance: the claim allows any difference otherwise",
-            hint="Reach the second data set from the first by changes of single units.",
-        )
+        raise far_apart()
     return distance
+
+
+def far_apart() -> InputError:
+    """The refusal of a pair of which the claim says nothing."""
+    return InputError(
+        "the two data sets of a pair are infinitely far apart",
+        field="pairs",
+        expected="a finite distance: the claim allows any difference otherwise",
+        hint="Reach the second data set from the first by changes of single units.",
+    )
 
 
 def records_of(frame: pl.DataFrame, domain: Domain) -> tuple[Record, ...]:
@@ -257,7 +267,8 @@ def _columns(frame: pl.DataFrame, domain: Domain) -> list[str]:
     return [name for name in names if name in frame.columns]
 
 
-def _table(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
+def table_in(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
+    """The table of a unit; refused where there is none."""
     if unit not in data:
         raise InputError(
             f"a data set has no table of {unit}",
@@ -270,12 +281,3 @@ def _table(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
 
 def _is_point(x: Any) -> bool:
     return isinstance(x, tuple | frozenset | str | int)
-
-
-def _without_schema(domain: Domain) -> InputError:
-    return InputError(
-        f"the domain {domain.name} has no schema, so its invariants cannot be computed",
-        field="claim.domain",
-        expected="a record schema, or a list of universes",
-        hint="Give the domain a schema, or use an explicit multiverse.",
-    )

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from stirred.audit import binomial
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, label_of, outputs_of, sampler_of
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.spec import ZERO, Exact, as_fraction
@@ -63,13 +64,9 @@ def conformity_audit(
     counts together as relative entropy to the law for each draw, against the most that the law explains.
     """
     masses = _enclosed(law)
-    draw = sampler_of(sample)
-    try:
-        raw = draw(data, draws, source)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # what a sampler raises is an outcome, and the law may know it
-        return _raised(type(error).__name__, masses, data, subject)
+    raw = outcome_of(sampler_of(sample), data, draws, source)
+    if isinstance(raw, Raised):  # the law may know it
+        return _raised(raw.error, masses, data, subject)
     counts = _tally(outputs_of(raw, draws))
     listed = [counts.pop(outcome, 0) for outcome in masses.outcomes]
     cells = _Cells(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +29,7 @@ from stirred.audit.claim import (
     require_one_universe,
 )
 from stirred.audit.finding import Certificate, Finding, Verdict
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 from stirred.spec import (
@@ -53,13 +53,6 @@ CAPABILITIES = {
     "measure": "the replay audit",
     "sample": "the statistical audit",
 }
-
-
-@dataclass(frozen=True)
-class Raised:
-    """The output of a mechanism that raises instead: the kind of the error, never its text."""
-
-    error: str
 
 
 def exact_audit(
@@ -96,7 +89,7 @@ def exact_audit(
     require_auditable(claim)
     require_one_universe(claim, datasets)
     for number, data in enumerate(datasets[1:] if stated else (), start=1):
-        if _guarantee(mechanism, data) != claim:
+        if outcome_of(mechanism.guarantee, data) != claim:
             return _unequal_guarantees(claim, datasets, number, subject)
     laws = [_law(mechanism, data) for data in datasets]
     errors = {next(iter(law)) for law in laws}
@@ -221,13 +214,8 @@ def require_capability(mechanism: Any, name: str) -> None:
 
 
 def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
-    try:
-        law = mechanism.outcomes(data)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # whatever the mechanism raises is an output that an adversary sees
-        return {Raised(type(error).__name__): Fraction(1)}
-    law = dict(law.items())
+    found = outcome_of(mechanism.outcomes, data)
+    law = {found: Fraction(1)} if isinstance(found, Raised) else dict(found.items())
     if sum(law.values()) != 1 or min(law.values()) < 0:
         raise InputError(
             "the outcomes are not a probability law",
@@ -303,15 +291,6 @@ def _audit_curve(
                 "exact", subject, Verdict.VIOLATED, sentence, certificate=certificate, details=details
             )
     return Finding("exact", subject, Verdict.NOT_REFUTED, "every pair keeps the curve", details=details)
-
-
-def _guarantee(mechanism: Any, data: Any) -> Any:
-    try:
-        return mechanism.guarantee(data)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:
-        return Raised(type(error).__name__)
 
 
 def _unequal_guarantees(claim: Specification, datasets: Sequence[Any], number: int, subject: str) -> Finding:

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.audit.claim import require_claim
-from stirred.errors import InputError, NotComputable
+from stirred.audit.claim import require_claim, table_in
+from stirred.errors import NotComputable
 from stirred.interchange import as_polars
 from stirred.spec import (
     Condition,
@@ -134,14 +134,7 @@ def table_of(
         evaluate(invariant, data, schema)
     unit = claim.input_premetric.unit
     if isinstance(data, Mapping):
-        if unit not in data:
-            raise InputError(
-                f"the data have no table of {unit}",
-                field="data",
-                expected="a table of the protection unit",
-                hint="Pass a mapping from unit to frame.",
-            )
-        frame = as_polars(data[unit])
+        frame = table_in(data, unit)
         invariants = tuple(i for i in invariants if _unit(i) == unit)
     else:
         frame = as_polars(data)

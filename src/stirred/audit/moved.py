@@ -28,7 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit.finding import Finding, Verdict
-from stirred.audit.tails import Checks, Floats, binomial_cumulants, log_entropy_tail, log_tail, summed, worst
+from stirred.audit.tails import (
+    Checks,
+    Floats,
+    binomial_cumulants,
+    log_entropy_tail,
+    log_tail,
+    problem_of,
+    summed,
+)
 
 Ints = NDArray[np.int64]
 
@@ -99,17 +107,7 @@ def permutation_problem(
     if not (strata[drawn] == strata).all():
         return "a record receives the values of a record of another stratum"
     table = _Table(drawn, np.asarray(strata, dtype=np.int64), float(rate))
-    if not table.strata.size:
-        return None
-    failed = worst(_tests(table, matched or {}, marks or {}), alpha)
-    if failed is None:
-        return None
-    kind, log_chance = failed
-    return f"{kind.what}: by chance with a probability of less than {_power_of_ten(log_chance)}"
-
-
-def _power_of_ten(log_chance: float) -> str:
-    return f"1e{math.ceil(log_chance / math.log(10)):d}"
+    return problem_of(_tests(table, matched or {}, marks or {}), alpha) if table.strata.size else None
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit import binomial
-from stirred.audit.claim import distance_between, require_auditable, require_same_universe
+from stirred.audit.claim import distance_between, far_apart, require_auditable, require_same_universe
 from stirred.audit.events import Event, Partition, counts_of, partitions
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, Sample, alike, outputs_of, sampler_of
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.spec import (
@@ -187,12 +188,7 @@ def _compared(claim: Specification, pairs: Sequence[tuple[Any, Any]]) -> list[_C
         require_same_universe(claim, x, y)
         both = distance_between(claim, x, y), distance_between(claim, y, x)
         if all(distance.is_infinite for distance in both):
-            raise InputError(
-                "the two data sets of a pair are infinitely far apart",
-                field="pairs",
-                expected="a finite distance: the claim allows any difference otherwise",
-                hint="Reach the second data set from the first by changes of single units.",
-            )
+            raise far_apart()
         linear = claim.output_premetric.properties.linear_group
         there, back = (d if d == ONE or (linear and not d.is_infinite) else None for d in both)
         if there is not None or back is not None:
@@ -236,12 +232,9 @@ def _drawn(draw: Sample, data: Any, plan: _Plan, source: Source) -> tuple[list[O
     """Draws to choose and draws to test, or the name of the error that was raised."""
     batches = []
     for phase, count in enumerate((plan.selected, plan.tested)):
-        try:
-            raw = draw(data, count, source.child(phase))
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # what a mechanism raises is an output that an adversary sees
-            return [], type(error).__name__
+        raw = outcome_of(draw, data, count, source.child(phase))
+        if isinstance(raw, Raised):
+            return [], raw.error
         batches.append(outputs_of(raw, count))
     return batches, ""
 
@@ -269,15 +262,8 @@ def _error_channel(
 
 
 def _raising(draw: Sample, data: Any, name: str, source: Source) -> tuple[int, int]:
-    raised = 0
-    for number in range(CALLS):
-        try:
-            draw(data, 1, source.child(number))
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # counted, not handled
-            raised += type(error).__name__ == name
-    return raised, CALLS
+    outcomes = (outcome_of(draw, data, 1, source.child(number)) for number in range(CALLS))
+    return sum(isinstance(found, Raised) and found.error == name for found in outcomes), CALLS
 
 
 def _weighed(

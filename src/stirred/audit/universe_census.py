@@ -150,7 +150,12 @@ class Determined:
 def determined(universe: Sequence[Sequence[Record]]) -> Determined:
     """What the invariants alone give away in one universe: the intersection of its data sets."""
     if not universe:
-        raise _empty()
+        raise InputError(
+            "the universe is empty",
+            field="universe",
+            expected="at least one data set",
+            hint="Pass the result of universe_of for a data set of the domain.",
+        )
     common = Counter(universe[0])
     for point in universe[1:]:
         common &= Counter(point)
@@ -404,12 +409,3 @@ def _vector(value: Any) -> tuple[Fraction, ...]:
 
 def _rest(record: Record, place: int) -> Record:
     return (*record[:place], *record[place + 1 :])
-
-
-def _empty() -> InputError:
-    return InputError(
-        "the universe is empty",
-        field="universe",
-        expected="at least one data set",
-        hint="Pass the result of universe_of for a data set of the domain.",
-    )
