@@ -29,7 +29,6 @@ from stirred.swap import (
 )
 from stirred.swap.enumeration import (
     exact_loss,
-    hamming,
     mechanism_loss,
     nearby_first,
     stratum_outcomes,
@@ -45,6 +44,11 @@ Margins = tuple[int, ...]
 @lru_cache(maxsize=1024)
 def audited(hold: Margins, swap: Margins, rate: Fraction) -> Exact:
     return exact_loss(pattern_records(hold, swap), rate).loss
+
+
+def hamming(data: tuple[object, ...], other: tuple[object, ...]) -> int:
+    """The number of records in which two data sets of one size differ, disregarding order (equation 5)."""
+    return len(data) - (Counter(data) & Counter(other)).total()
 
 
 def patterns(*sizes: int) -> Iterator[tuple[int, Margins, Margins]]:

@@ -48,12 +48,7 @@ class UniverseCount:
     nearest: Exact
 
     def record(self) -> dict[str, Any]:
-        return {
-            "size": self.size,
-            "pieces_by_one": self.pieces_by_one,
-            "pieces_by_two": self.pieces_by_two,
-            "nearest": str(self.nearest),
-        }
+        return vars(self) | {"nearest": str(self.nearest)}
 
 
 @dataclass(frozen=True)

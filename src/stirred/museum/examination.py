@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stirred.audit import Finding
@@ -184,12 +184,5 @@ def _examine(task: Task) -> Examined:
 def _joined(parts: list[Examined]) -> Examined:
     """Batches of one exhibit as one result; it is killed only if it is in every batch."""
     first = next((part for part in parts if not part.killed), parts[0])
-    return Examined(
-        first.key,
-        first.title,
-        first.source,
-        first.broken,
-        sum(part.runs for part in parts),
-        sum(part.false_alarms for part in parts),
-        sum(part.seconds for part in parts),
-    )
+    sums = {name: sum(getattr(part, name) for part in parts) for name in ("runs", "false_alarms", "seconds")}
+    return replace(first, **sums)

@@ -251,11 +251,6 @@ def universe(records: Sequence[Record], imputed: Sequence[bool] | None = None) -
     return sorted(tuple(sorted(chain(*choice))) + held for choice in product(*parts))
 
 
-def hamming(data: Data, other: Data) -> int:
-    """The number of records in which two data sets of one size differ, disregarding order (equation 5)."""
-    return len(data) - (Counter(data) & Counter(other)).total()
-
-
 def exact_loss(
     records: Sequence[Record],
     rates: object,

@@ -281,22 +281,18 @@ class Allocation(Tabular):
 
 
 def _exact(value: object, field: str) -> Fraction:
-    if isinstance(value, float):
-        raise InvalidBudget(
-            "a float is not exact",
-            field=field,
-            expected="an integer, a fraction, or text such as 104/4099 or 0.25",
-            hint="Write the number as text.",
-        )
+    inexact = isinstance(value, float)
     try:
-        return as_fraction(value)
+        if not inexact:
+            return as_fraction(value)
     except InputError:
-        raise InvalidBudget(
-            "this is not an exact rational number",
-            field=field,
-            expected="an integer, a fraction, or text such as 104/4099 or 0.25",
-            hint="Write the number as text.",
-        ) from None
+        pass
+    raise InvalidBudget(
+        "a float is not exact" if inexact else "this is not an exact rational number",
+        field=field,
+        expected="an integer, a fraction, or text such as 104/4099 or 0.25",
+        hint="Write the number as text.",
+    )
 
 
 def _canonical(cells: Cells, level: str, shares: object) -> dict[str, Fraction]:

@@ -86,13 +86,6 @@ class Query:
                 out = [(*row, label) for row in out for label in coarsening.labels]
         return out
 
-    def refines(self, other: Query) -> bool:
-        """Whether every group of this query lies within one group of the other."""
-        return all(
-            _function_of(mine.groups, theirs.groups)
-            for mine, theirs in zip(self.coarsenings, other.coarsenings, strict=True)
-        )
-
 
 class Cells:
     """Every combination of levels of a schema, numbered in row-major order."""
@@ -197,8 +190,3 @@ class Cells:
         mapping = recode.mapping()
         groups = [labels.index(mapping[level]) for level in self.levels[axis]]
         return Coarsening(np.array(groups, dtype=np.int64), labels)
-
-
-def _function_of(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> bool:
-    """Whether the coarse group is determined by the fine one."""
-    return bool(np.unique(fine).size == np.unique(np.stack([fine, coarse]), axis=1).shape[1])

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from stirred.topdown.bounds import UNBOUNDED, Bounds
 from stirred.topdown.cells import Query
+from stirred.topdown.integer import Row
 from stirred.topdown.quadratic import Form, Programme, Solution, solve
-from stirred.topdown.rounding import Layer, Rounded, Row, round_children
+from stirred.topdown.rounding import Layer, Rounded, round_children
 
 Table = NDArray[np.float64]
 

@@ -33,8 +33,8 @@ COMPLETED, INFEASIBLE = 0, 2  # status of scipy.optimize.milp
 
 
 @dataclass(frozen=True)
-class Band:
-    """Bounds on the sum of some cells within every child."""
+class Row:
+    """Bounds on the sum of any set of cells, one pair for every child."""
 
     cells: NDArray[np.bool_]
     lower: NDArray[np.int64]
@@ -58,7 +58,7 @@ def solve_integer(
     cells: Penalty,
     levels: Sequence[Level],
     parent: NDArray[np.int64] | None,
-    bands: Sequence[Band] = (),
+    bands: Sequence[Row] = (),
     nodes: int = NODES,
 ) -> Solution | None:
     """Nearest integer table under any partitions and bounds; None if no table keeps every constraint.

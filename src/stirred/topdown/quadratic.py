@@ -71,15 +71,6 @@ class Programme:
         """The quadratics of the kinds as matrices on the cells in play."""
         return [form.dense(self.cells) if isinstance(form, Form) else form for form in self.forms]
 
-    def objective(self, x: NDArray[np.float64]) -> float:
-        """The value of a table, up to the constant that makes it a sum of squares."""
-        total = 0.0
-        for kind, matrix in enumerate(self.matrices()):
-            members = np.flatnonzero(self.kinds == kind)
-            part = x[members]
-            total += float((part * (0.5 * part @ matrix - self.linear[members])).sum())
-        return total
-
 
 @dataclass(frozen=True, eq=False)
 class Solution:

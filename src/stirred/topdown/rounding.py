@@ -27,7 +27,7 @@ import numpy as np
 
 from stirred.errors import InputError, Refusal
 from stirred.topdown.flow import Level, nested, solve_flow
-from stirred.topdown.integer import Band, solve_integer
+from stirred.topdown.integer import Row, solve_integer
 from stirred.topdown.penalty import UNBOUNDED, Penalty
 
 if TYPE_CHECKING:
@@ -56,15 +56,6 @@ class Layer:
     lower: NDArray[np.int64] | None = None
     upper: NDArray[np.int64] | None = None
     weight: int = 1
-
-
-@dataclass(frozen=True)
-class Row:
-    """Bounds on the sum of any set of cells, one pair for every child, that fit no layer."""
-
-    cells: NDArray[np.bool_]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -104,7 +95,7 @@ def round_children(
     parent = None if parent is None else parent.astype(np.int64)
     cells = Penalty(x, np.zeros(x.shape, dtype=np.int64), _ceiling(x.shape, parent), cell_weight)
     levels = [_level(x, layer, i) for i, layer in enumerate(layers)]
-    bands = [Band(row.cells, _at_least_zero(row.lower), _at_most_unbounded(row.upper)) for row in rows]
+    bands = [Row(row.cells, _at_least_zero(row.lower), _at_most_unbounded(row.upper)) for row in rows]
     bounds = [(f"layers[{i}]", level.penalty.lower, level.penalty.upper) for i, level in enumerate(levels)]
     bounds += [(f"rows[{i}]", band.lower, band.upper) for i, band in enumerate(bands)]
     for name, lower, upper in bounds:
@@ -192,7 +183,7 @@ def _ceiling(shape: tuple[int, ...], parent: NDArray[np.int64] | None) -> NDArra
     return np.broadcast_to(parent, shape)
 
 
-def _unsolvable(levels: Sequence[Level], bands: Sequence[Band], parent: NDArray[np.int64] | None) -> Refusal:
+def _unsolvable(levels: Sequence[Level], bands: Sequence[Row], parent: NDArray[np.int64] | None) -> Refusal:
     """The refusal, naming the first layer or row that the parent alone contradicts."""
     if parent is not None:
         for i, level in enumerate(levels):
