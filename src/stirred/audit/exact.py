@@ -47,6 +47,9 @@ from stirred.spec import (
 )
 
 ONE = Exact.of(1)
+Laws = Sequence[Mapping[Any, Fraction]]
+Pair = tuple[int | None, int | None]
+Distances = tuple[NDArray[np.int64], list[Exact]]
 CAPABILITIES = {
     "outcomes": "the exact audit",
     "divergence": "the exact audit of pairs",
@@ -100,11 +103,7 @@ def exact_audit(
 
 
 def audit_laws(
-    laws: Sequence[Mapping[Any, Fraction]],
-    datasets: Sequence[Any],
-    claim: Specification,
-    *,
-    subject: str = "the mechanism",
+    laws: Laws, datasets: Sequence[Any], claim: Specification, *, subject: str = "the mechanism"
 ) -> Finding:
     """Compare exact output laws of data sets of one universe with a claim."""
     distances, values = _distances(claim, datasets)
@@ -114,13 +113,13 @@ def audit_laws(
         sentence = "no two data sets of this universe are compared: the guarantee protects nothing here"
         return Finding("exact", subject, Verdict.VACUOUS, sentence, ZERO, details=details)
     if claim.budget.curve:
-        return _audit_curve(laws, distances, values, datasets, claim, subject, details)
+        return _audit_curve(laws, (distances, values), datasets, claim, subject, details)
     budget = allowed_loss(claim, datasets)
     if isinstance(claim.output_premetric, Multiplicative):
         found = steepest(laws, distances, values)
         loss, pair, event, distance = found.loss, (found.x, found.y), found.outcome, found.distance
     else:
-        loss, pair, event, distance = _slowest(laws, distances, values, claim)
+        loss, pair, event, distance = _slowest(laws, (distances, values), claim)
     details["attained"] = loss == budget
     if not exceeds(loss, budget, claim):
         sentence = f"the exact loss on {len(datasets)} data sets is {shown(loss)}, within {shown(budget)}"
@@ -226,7 +225,7 @@ def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
     return law
 
 
-def _distances(claim: Specification, datasets: Sequence[Any]) -> tuple[NDArray[np.int64], list[Exact]]:
+def _distances(claim: Specification, datasets: Sequence[Any]) -> Distances:
     """Every distance by its position in the list of those that occur; -1 where a pair is not compared.
 
     Not compared is what is infinitely far apart; and beyond distance one where the output premetric has no
@@ -249,15 +248,11 @@ def _points(claim: Specification, datasets: Sequence[Any]) -> list[Any]:
     return [d if isinstance(d, given) else records_of(as_polars(d), claim.domain) for d in datasets]
 
 
-def _slowest(
-    laws: Sequence[Mapping[Any, Fraction]],
-    distances: NDArray[np.int64],
-    values: Sequence[Exact],
-    claim: Specification,
-) -> tuple[Exact, tuple[int | None, int | None], Any, Exact]:
+def _slowest(laws: Laws, apart: Distances, claim: Specification) -> tuple[Exact, Pair, Any, Exact]:
     """The largest loss under any premetric, pair by pair."""
+    distances, values = apart
     made = [Distribution(law) for law in laws]
-    best: tuple[Exact, tuple[int | None, int | None], Any, Exact] = (ZERO, (None, None), None, ZERO)
+    best: tuple[Exact, Pair, Any, Exact] = (ZERO, (None, None), None, ZERO)
     symmetric = claim.output_premetric.properties.symmetric and bool((distances == distances.T).all())
     for x, y in itertools.permutations(range(len(laws)), 2):
         if distances[x, y] < 0 or (symmetric and x > y):
@@ -270,15 +265,10 @@ def _slowest(
 
 
 def _audit_curve(
-    laws: Sequence[Mapping[Any, Fraction]],
-    distances: NDArray[np.int64],
-    values: Sequence[Exact],
-    datasets: Sequence[Any],
-    claim: Specification,
-    subject: str,
-    details: dict[str, Any],
+    laws: Laws, apart: Distances, datasets: Sequence[Any], claim: Specification, subject: str, details: Any
 ) -> Finding:
     """A curve has no single loss: a pair either keeps it or breaks it."""
+    distances, values = apart
     made, holds = [Distribution(law) for law in laws], curve_test(claim)
     for x, y in itertools.permutations(range(len(laws)), 2):
         if distances[x, y] < 0:

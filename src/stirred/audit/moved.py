@@ -52,8 +52,8 @@ def permutation_audit(
     strata: NDArray[Any],
     rate: Fraction,
     *,
-    matched: Mapping[str, NDArray[Any]] | None = None,
-    marks: Mapping[str, NDArray[Any]] | None = None,
+    matched: Mapping[str, NDArray[Any]] = {},
+    marks: Mapping[str, NDArray[Any]] = {},
     alpha: float = 1e-6,
     subject: str = "the draw",
 ) -> Finding:
@@ -95,8 +95,8 @@ def permutation_problem(
     strata: NDArray[Any],
     rate: Fraction,
     *,
-    matched: Mapping[str, NDArray[Any]] | None = None,
-    marks: Mapping[str, NDArray[Any]] | None = None,
+    matched: Mapping[str, NDArray[Any]] = {},
+    marks: Mapping[str, NDArray[Any]] = {},
     alpha: float = 1e-6,
 ) -> str | None:
     """What of the law the draws break, in a sentence; None if nothing is found."""
@@ -107,7 +107,7 @@ def permutation_problem(
     if not (strata[drawn] == strata).all():
         return "a record receives the values of a record of another stratum"
     table = _Table(drawn, np.asarray(strata, dtype=np.int64), float(rate))
-    return problem_of(_tests(table, matched or {}, marks or {}), alpha) if table.strata.size else None
+    return problem_of(_tests(table, matched, marks), alpha) if table.strata.size else None
 
 
 @dataclass(frozen=True)

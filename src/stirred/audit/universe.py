@@ -134,11 +134,7 @@ def _compared(claim: Specification, point: Any, found: Iterable[Any]) -> Iterato
 
 
 def _fibre(
-    claim: Specification,
-    point: tuple[Any, ...],
-    invariants: tuple[Any, ...],
-    schema: Schema,
-    steps: int,
+    claim: Specification, point: tuple[Any, ...], invariants: tuple[Any, ...], schema: Schema, steps: int
 ) -> Iterator[tuple[Record, ...]]:
     """Solutions of the count equations that keep the other invariants too."""
     if not all(isinstance(record, tuple) and len(record) == len(schema.names) for record in point):

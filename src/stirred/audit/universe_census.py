@@ -115,9 +115,7 @@ def census(claim: Specification) -> UniverseCensus:
     }
     datasets = claim.domain.enumerate()
     return UniverseCensus(
-        datasets=len(datasets),
-        alone=len(datasets) - len(accompanied),
-        universes=tuple(map(_counted, tables)),
+        datasets=len(datasets), alone=len(datasets) - len(accompanied), universes=tuple(map(_counted, tables))
     )
 
 

@@ -38,10 +38,7 @@ def export(entries: Sequence[Entry], form: Format) -> str:
         last = entries[-1].row()
         return f"{last.sequence}:{last.hash}\n"
     raise InputError(
-        "this format is not known",
-        field="format",
-        expected=" or ".join(FORMATS),
-        hint="Choose one of them.",
+        "this format is not known", field="format", expected=" or ".join(FORMATS), hint="Choose one of them."
     )
 
 

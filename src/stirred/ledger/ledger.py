@@ -149,10 +149,7 @@ class Ledger(LedgerReader):
         """
         each = None if each_period is None else stored(each_period, "each_period")
         event = events.Opened(
-            dataset=dataset,
-            ceiling=stored(ceiling, "ceiling"),
-            each_period=each,
-            sealed=drawing is not None,
+            dataset=dataset, ceiling=stored(ceiling, "ceiling"), each_period=each, sealed=drawing is not None
         )
 
         def decided(books: Books, transaction: Transaction) -> Event:

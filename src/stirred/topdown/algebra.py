@@ -126,11 +126,7 @@ class Algebra:
         return array[..., bits == 1, :, :].copy(), array[..., bits == 0, :, :].copy()
 
     def _store(
-        self,
-        array: NDArray[np.float64],
-        i: int,
-        with_it: NDArray[np.float64],
-        without: NDArray[np.float64],
+        self, array: NDArray[np.float64], i: int, with_it: NDArray[np.float64], without: NDArray[np.float64]
     ) -> None:
         bits = np.arange(len(self.subsets)) >> i & 1
         array[..., bits == 1, :, :] = with_it

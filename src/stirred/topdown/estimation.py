@@ -142,9 +142,7 @@ def estimate(
             total = int(design.measured[level].size)
             done = 0
 
-            def solved(
-                task: tuple[Family, _Measured | _Subtree],
-            ) -> tuple[Family, NDArray[np.int64], Effort]:
+            def solved(task: tuple[Family, _Measured | _Subtree]) -> tuple[Family, NDArray[np.int64], Effort]:
                 family, targets = task
                 try:
                     counts, spent = estimate_family(

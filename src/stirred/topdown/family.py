@@ -224,11 +224,7 @@ def _rounded(family: Family, x: Table, bounds: Bounds, chain: Sequence[Query]) -
 
 
 def _bounded(
-    layers: list[Layer],
-    groups: NDArray[np.int64],
-    size: int,
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    layers: list[Layer], groups: NDArray[np.int64], size: int, low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> None:
     """Put bounds on the layer with these groups, or add one that has bounds only."""
     for position, layer in enumerate(layers):

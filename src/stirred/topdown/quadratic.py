@@ -208,20 +208,15 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
     v = np.zeros_like(s)
+    box, state = (upper, rows, low, high), (z, u, s, v)
     counts = np.bincount(programme.kinds, minlength=len(programme.forms))
     gram = np.eye(cells) + rows.T @ rows if structure is None else None
 
     def advance(rho: float, factors: tuple[Any, ...], steps: int, relax: float) -> tuple[float, float]:
-        rhos = rho * scales[programme.kinds]
+        rest = linear, parent, has_parent, box, state, rho * scales[programme.kinds], steps, relax
         if structure is not None:
-            return structured_steps(
-                factors[0], structure.plan, structure.sets, structure.used, linear, parent, has_parent,
-                upper, rows, low, high, z, u, s, v, rhos, steps, relax,
-            )  # fmt: skip
-        return dense_steps(
-            factors[0], factors[1], programme.kinds, linear, parent, has_parent,
-            upper, rows, low, high, z, u, s, v, rhos, steps, relax,
-        )  # fmt: skip
+            return structured_steps(factors[0], structure.plan, structure.sets, structure.used, *rest)
+        return dense_steps(factors[0], factors[1], programme.kinds, *rest)
 
     def factored(rho: float) -> tuple[Any, ...]:
         if structure is None:
