@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, combinations_with_replacement, product
 
@@ -29,3 +30,8 @@ def universe_patterns(size: int) -> list[tuple[tuple[tuple[int, ...], tuple[int,
 def universe_records(pattern: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Data:
     """A data set (m, h, s) of the universe of a pattern."""
     return tuple((m, h, s) for m, margins in enumerate(pattern) for _, h, s in pattern_records(*margins))
+
+
+def hamming(data: tuple[object, ...], other: tuple[object, ...]) -> int:
+    """The number of records in which two data sets of one size differ, disregarding order (equation 5)."""
+    return len(data) - (Counter(data) & Counter(other)).total()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
 
 import pytest
+from support.patterns import hamming
 
 from stirred.errors import InputError
 from stirred.spec import INFINITY, ZERO, Exact, swapping_loss
@@ -44,11 +45,6 @@ Margins = tuple[int, ...]
 @lru_cache(maxsize=1024)
 def audited(hold: Margins, swap: Margins, rate: Fraction) -> Exact:
     return exact_loss(pattern_records(hold, swap), rate).loss
-
-
-def hamming(data: tuple[object, ...], other: tuple[object, ...]) -> int:
-    """The number of records in which two data sets of one size differ, disregarding order (equation 5)."""
-    return len(data) - (Counter(data) & Counter(other)).total()
 
 
 def patterns(*sizes: int) -> Iterator[tuple[int, Margins, Margins]]:

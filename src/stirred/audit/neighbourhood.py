@@ -376,13 +376,8 @@ def _exchangeable(
     ]
     kept = np.ones(len(a), dtype=np.bool_)
     for seen in table.seen:
-        straight = same_statistics(before[0], after[0], seen, len(a)) & same_statistics(
-            before[1], after[1], seen, len(a)
-        )
-        across = same_statistics(before[0], after[1], seen, len(a)) & same_statistics(
-            before[1], after[0], seen, len(a)
-        )
-        kept &= straight | across
+        same = [[same_statistics(one, two, seen, len(a)) for two in after] for one in before]
+        kept &= (same[0][0] & same[1][1]) | (same[0][1] & same[1][0])
     return kept
 
 

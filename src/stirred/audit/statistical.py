@@ -365,10 +365,11 @@ def _violated(best: _Evidence, details: Mapping[str, Any], subject: str) -> Find
     channel = f"the error channel ({how})" if isinstance(best.event, str) else f"an event ({how})"
     delta = getattr(best.promise.premetric, "delta", None)
     at = "" if delta is None else f" at delta {delta}"
+    least, most = math.floor(best.bounds[0] * 1e6) / 1e6, math.ceil(best.bounds[1] * 1e6) / 1e6
     sentence = (
         f"the loss is at least {best.measured.rounded(4, down=True)} for each unit of distance, above the "
-        f"claimed {shown(claimed)}{at}: {channel} has probability at least {_down(best.bounds[0])} on one "
-        f"data set and at most {_up(best.bounds[1])} on another at distance {best.distance}"
+        f"claimed {shown(claimed)}{at}: {channel} has probability at least {least:.6f} on one "
+        f"data set and at most {most:.6f} on another at distance {best.distance}"
     )
     return Finding(
         "statistical", subject, Verdict.VIOLATED, sentence, best.measured, claimed, certificate,
@@ -389,14 +390,6 @@ def _power_in_words(details: Mapping[str, Any]) -> str:
         f"{ceiling}; under Laplace noise the best half-line refutes a claim {FACTOR} times too small with "
         f"probability at least {chance:.2f}"
     )
-
-
-def _down(probability: float) -> str:
-    return f"{math.floor(probability * 1e6) / 1e6:.6f}"
-
-
-def _up(probability: float) -> str:
-    return f"{math.ceil(probability * 1e6) / 1e6:.6f}"
 
 
 class _Tested:

@@ -151,14 +151,8 @@ def _read(row: Row) -> Entry | None:
         whole = body["format"] == FORMAT and isinstance(body["event"], dict)
         if not whole or type(body["sequence"]) is not int:
             return None
-        return Entry(
-            body["sequence"],
-            str(body["previous"]),
-            str(body["at"]),
-            by["name"],
-            by["role"],
-            read(body["event"]),
-        )
+        previous, at, event = str(body["previous"]), str(body["at"]), read(body["event"])
+        return Entry(body["sequence"], previous, at, by["name"], by["role"], event)
     except NewerSchema:
         if digest(row.body) == row.hash:
             raise

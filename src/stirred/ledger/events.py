@@ -9,6 +9,7 @@ Assumes
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -33,7 +34,7 @@ class Group(Block):
     @field_validator("factor", mode="before")
     @classmethod
     def _exact(cls, value: object) -> str:
-        return str(_fraction(value, "a factor of at least one", low=Fraction(1)))
+        return _exact(value, lambda factor: factor >= 1, "a factor of at least one")
 
 
 class Sample(Block):
@@ -52,7 +53,7 @@ class Sample(Block):
     @field_validator("rate", mode="before")
     @classmethod
     def _exact(cls, value: object) -> str:
-        return str(_fraction(value, "a rate above 0 and at most 1", high=Fraction(1), above=Fraction(0)))
+        return _exact(value, lambda rate: 0 < rate <= 1, "a rate above 0 and at most 1")
 
 
 class Founded(Block):
@@ -291,18 +292,11 @@ def _specification(text: str) -> Specification:
     return Specification.read(json.loads(text))
 
 
-def _fraction(
-    value: object,
-    expected: str,
-    low: Fraction | None = None,
-    high: Fraction | None = None,
-    above: Fraction | None = None,
-) -> Fraction:
+def _exact(value: object, holds: Callable[[Fraction], bool], expected: str) -> str:
     try:
         number = as_fraction(value)
     except StirredError:
         raise ValueError(expected) from None
-    outside = (low is not None and number < low) or (high is not None and number > high)
-    if outside or (above is not None and number <= above):
+    if not holds(number):
         raise ValueError(expected)
-    return number
+    return str(number)
