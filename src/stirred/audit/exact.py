@@ -29,6 +29,7 @@ from stirred.audit.claim import (
     require_one_universe,
 )
 from stirred.audit.finding import Certificate, Finding, Verdict
+from stirred.audit.preparation import prepared_by
 from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.interchange import as_polars
@@ -70,7 +71,8 @@ def exact_audit(
     Parameters
     ----------
     mechanism
-        Anything with ``outcomes(data)``: each output with its exact probability.
+        Anything with ``outcomes``: each output with its exact probability, from what the mechanism prepares
+        of a data set, or from the data where it has no ``prepare``.
     datasets
         Data sets of one universe, as points or as frames; all of them for a complete answer.
     claim
@@ -88,13 +90,15 @@ def exact_audit(
             hint="List a universe with universe_of.",
         )
     stated = claim is None
-    claim = mechanism.guarantee(datasets[0]) if claim is None else claim
+    prepare = prepared_by(mechanism)
+    claim = mechanism.guarantee(prepare(datasets[0])) if claim is None else claim
     require_auditable(claim)
     require_one_universe(claim, datasets)
-    for number, data in enumerate(datasets[1:] if stated else (), start=1):
-        if outcome_of(mechanism.guarantee, data) != claim:
+    ready = [outcome_of(prepare, data) for data in datasets]
+    for number, prepared in enumerate(ready[1:] if stated else (), start=1):
+        if _outcome(mechanism.guarantee, prepared) != claim:
             return _unequal_guarantees(claim, datasets, number, subject)
-    laws = [_law(mechanism, data) for data in datasets]
+    laws = [_law(mechanism, prepared) for prepared in ready]
     errors = {next(iter(law)) for law in laws}
     if len(errors) == 1 and isinstance(raised := errors.pop(), Raised):
         sentence = f"the mechanism raises {raised.error} on every data set: there is no output to audit"
@@ -152,7 +156,8 @@ def divergence_audit(
     Parameters
     ----------
     mechanism
-        Anything with ``divergence(x, y)``: the divergence of its output laws under the claim's premetric.
+        Anything with ``divergence``: of two prepared data sets that of the output laws, under the claim's
+        premetric.
     view
         A data set as the claim reads it, where the mechanism takes another form.
     companions
@@ -167,7 +172,7 @@ def divergence_audit(
             expected="at least one pair of data sets of one universe",
             hint="Make neighbours with stirred.audit.neighbours.",
         )
-    properties = claim.output_premetric.properties
+    properties, prepare = claim.output_premetric.properties, prepared_by(mechanism)
     compared = 0
     worst, within = ZERO, ZERO
     attained = False
@@ -179,7 +184,7 @@ def divergence_audit(
         if not properties.linear_group and distance > ONE:
             continue
         compared += 1
-        loss = least_budget(mechanism.divergence(x, y), distance)
+        loss = least_budget(mechanism.divergence(prepare(x), prepare(y)), distance)
         attained = attained or loss == allowed
         if loss > allowed:
             certificate = Certificate((x, y), distance, loss, allowed)
@@ -212,8 +217,13 @@ def require_capability(mechanism: Any, name: str) -> None:
     )
 
 
-def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
-    found = outcome_of(mechanism.outcomes, data)
+def _outcome(method: Callable[[Any], Any], prepared: Any) -> Any:
+    """What a method returns or raises; what preparation raised, if it did."""
+    return prepared if isinstance(prepared, Raised) else outcome_of(method, prepared)
+
+
+def _law(mechanism: Any, prepared: Any) -> Mapping[Any, Fraction]:
+    found = _outcome(mechanism.outcomes, prepared)
     law = {found: Fraction(1)} if isinstance(found, Raised) else dict(found.items())
     if sum(law.values()) != 1 or min(law.values()) < 0:
         raise InputError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit.exact import require_capability
+from stirred.audit.preparation import prepared_by
 from stirred.errors import InputError
 from stirred.noise import Source
 
@@ -18,11 +19,11 @@ Outputs = Any
 
 
 def sampler_of(sample: Any) -> Sample:
-    """The function to draw with: the one that is given, or the method ``sample`` of a mechanism."""
+    """The function to draw with: the one that is given, or the method ``sample`` of a mechanism, prepared."""
     if callable(getattr(sample, "sample", None)) or not callable(sample):
         require_capability(sample, "sample")
-        method: Sample = sample.sample
-        return method
+        method, prepare = sample.sample, prepared_by(sample)
+        return lambda data, count, source: method(prepare(data), count, source)
     function: Sample = sample
     return function
 
