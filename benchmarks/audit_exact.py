@@ -6,16 +6,21 @@ logarithms first. Both are given the same laws. About a minute.
 
 from __future__ import annotations
 
+import sys
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 from support.protocol import guaranteed
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.patterns import universe_patterns, universe_records
+
 from stirred.audit import audit_laws, exact_audit
 from stirred.spec import Distribution, Domain, FiniteMechanism, Trivial, protection_loss
 from stirred.swap import PermutationSwap, pattern_records, universe
-from stirred.swap.enumeration import universe_patterns, universe_records
 
 RATE = Fraction(1, 20)
 SWAP = PermutationSwap(match=("m",), swap=("s",), rate=RATE)

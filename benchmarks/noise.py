@@ -8,17 +8,22 @@ accounting assumes; it is here to show that exactness costs nothing. Draws of th
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from support.rejection import gaussian_by_rejection, laplace_by_rejection
+
 from stirred.noise import RandomSource, discrete_gaussian, discrete_laplace
 from stirred.noise.law import Law, gaussian_law, laplace_law
-from stirred.noise.rational import gaussian_by_rejection, laplace_by_rejection
 from stirred.noise.table import table
 
 MANY = 8_000_000

@@ -52,7 +52,12 @@ def _locked(path: Path) -> int | None:
             flock(handle, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise _taken() from None
+            raise Refusal(
+                "another process is writing this output",
+                field="output",
+                expected="one run at a time for one output",
+                hint="Wait until it has ended. Nothing was drawn or spent by this run.",
+            ) from None
         except OSError:
             os.close(handle)
             return None
@@ -61,12 +66,3 @@ def _locked(path: Path) -> int | None:
             if os.path.samestat(os.fstat(handle), path.lstat()):
                 return handle
         os.close(handle)
-
-
-def _taken() -> Refusal:
-    return Refusal(
-        "another process is writing this output",
-        field="output",
-        expected="one run at a time for one output",
-        hint="Wait until it has ended. Nothing was drawn or spent by this run.",
-    )

@@ -10,16 +10,8 @@ from __future__ import annotations
 class StirredError(Exception):
     """Base of every error that stirred raises on purpose.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, in one sentence.
-    field
-        The field, block or option at fault.
-    expected
-        What would have been accepted.
-    hint
-        What to do next.
+    It says in one sentence what is wrong (``problem``), in which field, block or option, what would have been
+    accepted, and what to do next (``hint``).
     """
 
     code = "error"
@@ -123,3 +115,13 @@ class NonFreshSeeds(Refusal):
     """Composition with dependent seeds needs their joint law (Definition A.5.5)."""
 
     code = "non-fresh-seeds"
+
+
+def not_a_specification(field: str) -> InputError:
+    """The refusal of a number, or anything else, where a specification is needed."""
+    return InputError(
+        f"{field} is not a specification",
+        field=field,
+        expected="a Specification: five building blocks, not a number",
+        hint="Use stirred.spec, or the guarantee() of a mechanism.",
+    )

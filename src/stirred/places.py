@@ -117,7 +117,12 @@ def make_ordinary(folder: Path) -> None:
 def neighbour(output: Path, label: str | int) -> Path:
     """The temporary name beside an output under which it is written."""
     if output.name in {"", ".", ".."}:
-        raise _not_a_name()
+        raise InputError(
+            "the output has no name",
+            field="output",
+            expected="the name of a folder or file to make",
+            hint="Name it, for example --output release.",
+        )
     return output.with_name(f".{output.name}.{label}.part")
 
 
@@ -231,13 +236,4 @@ def _no_room(needed: int) -> InputError:
         field="output",
         expected=f"about {max(1, needed >> 20):,} MiB, on the disk and within the limit of this process",
         hint="Free some space or raise the limit (ulimit -f); nothing was drawn or spent.",
-    )
-
-
-def _not_a_name() -> InputError:
-    return InputError(
-        "the output has no name",
-        field="output",
-        expected="the name of a folder or file to make",
-        hint="Name it, for example --output release.",
     )

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from support.patterns import universe_patterns, universe_records
 
 from stirred.audit import Verdict, exact_audit
 from stirred.errors import InputError, Refusal
@@ -34,7 +35,6 @@ from stirred.spec import (
 )
 from stirred.spec.finite.mechanism import randomised_response
 from stirred.swap import PermutationSwap, lower_bound, pattern_records, universe
-from stirred.swap.enumeration import universe_patterns, universe_records
 
 VECTORS = Domain.finite(tuple(itertools.product((0, 1), repeat=2)), structure="vector")
 

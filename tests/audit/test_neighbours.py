@@ -11,21 +11,18 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.markov import Move, connected, is_markov_basis, markov_moves
 from support.strategies import reproducibly
 
 from stirred.audit import (
-    connected,
     distance_between,
     frame_of,
-    is_markov_basis,
-    markov_moves,
     neighbour,
     neighbours,
     records_of,
     same_universe,
     universe_of,
 )
-from stirred.audit.markov import Move
 from stirred.errors import InputError, NotComputable, UnknownName
 from stirred.noise import TestSource
 from stirred.spec import (
@@ -75,7 +72,7 @@ def test_independence_is_connected_by_quadratic_moves() -> None:
     assert is_markov_basis(GRID, tables)
     domain = Domain.datasets(GRID, [4])
     spec = claim(GRID, from_invariants(tables))
-    for universe in {universe_of(point, spec) for point in domain.enumerate()}:
+    for universe in {universe_of(spec, point) for point in domain.enumerate()}:
         assert connected(universe, moves)
 
 
@@ -86,7 +83,7 @@ def test_no_three_factor_interaction_has_one_move_of_degree_four() -> None:
     assert {sum(record) % 2 for record in move.added} == {1}
     assert is_markov_basis(CUBE, PAIRS, degree=4) is None
     spec = claim(CUBE, from_invariants(PAIRS))
-    universe = universe_of(move.removed * 2, spec)
+    universe = universe_of(spec, move.removed * 2)
     assert len(universe) == 3
     assert connected(universe, [move]) and not connected(universe, [])
 
@@ -99,7 +96,7 @@ def test_conditional_independence_is_connected_within_strata() -> None:
     assert is_markov_basis(schema, multiverse.invariants)
     spec = claim(schema, multiverse)
     for point in Domain.datasets(schema, [4]).enumerate():
-        assert connected(universe_of(point, spec), moves)
+        assert connected(universe_of(spec, point), moves)
 
 
 def test_a_free_attribute_has_moves_of_degree_one() -> None:
@@ -188,11 +185,11 @@ def test_neighbours_lie_in_the_universe_and_the_nearest_is_found(
     spec = claim(SMALL, from_invariants(invariants), premetric, sizes=sizes)
     records = data.draw(st.lists(st.sampled_from(list(SMALL.records())), min_size=3, max_size=3))
     point = tuple(sorted(records, key=repr))
-    universe = universe_of(point, spec)
+    universe = universe_of(spec, point)
     frame = frame_of(point, SMALL)
     others = [distance_between(spec, point, other) for other in universe if other != point]
     try:
-        found = neighbours(frame, spec, TestSource(1), 4)
+        found = neighbours(spec, frame, TestSource(1), 4)
     except NotComputable:
         assert not others or min(others) > ONE
         return
@@ -209,17 +206,17 @@ def test_swapping_universes_are_reached_at_distance_two(seed: int) -> None:
     spec = claim(schema, swapping_invariants("record", ["m"], ["s"], ["h"]))
     generator = np.random.default_rng(seed)
     frame = pl.DataFrame({name: generator.integers(0, 4, 200) for name in "mhs"})
-    found = neighbours(frame, spec, TestSource(seed), 5)
+    found = neighbours(spec, frame, TestSource(seed), 5)
     assert len(found) == 5
     assert {str(distance) for _, distance in found} == {"2"}
-    again = neighbours(frame, spec, TestSource(seed), 5)
+    again = neighbours(spec, frame, TestSource(seed), 5)
     assert all(x.equals(y) for (x, _), (y, _) in zip(found, again, strict=True))
 
 
 def test_distance_one_is_reached_where_the_invariants_leave_something_free() -> None:
     spec = claim(CUBE, from_invariants(margins("record", "a")))
     frame = frame_of(((0, 0, 0), (1, 1, 1)), CUBE)
-    other, distance = neighbour(frame, spec, TestSource(3))
+    other, distance = neighbour(spec, frame, TestSource(3))
     assert distance == ONE
     # Everything that is free changes at once.
     assert sum(frame[name].equals(other[name]) for name in "abc") == 1
@@ -228,7 +225,7 @@ def test_distance_one_is_reached_where_the_invariants_leave_something_free() -> 
 def test_kinds_take_turns() -> None:
     spec = claim(CUBE, Trivial(), ADD)
     frame = frame_of(((0, 0, 0), (0, 1, 1), (1, 1, 0)), CUBE)
-    found = neighbours(frame, spec, TestSource(2), 4)
+    found = neighbours(spec, frame, TestSource(2), 4)
     assert [other.height for other, _ in found] == [2, 4, 3, 3]
     assert [str(distance) for _, distance in found] == ["1", "1", "2", "4"]
 
@@ -238,7 +235,7 @@ def test_a_singleton_universe_has_no_neighbour() -> None:
     spec = claim(schema, swapping_invariants("record", ["m"], ["s"], ["h"]))
     frame = pl.DataFrame({"m": [1, 1, 2], "h": [5, 5, 6], "s": [7, 8, 9]})
     with pytest.raises(NotComputable, match=r"singleton.*vacuous"):
-        neighbour(frame, spec, TestSource(1))
+        neighbour(spec, frame, TestSource(1))
 
 
 def places() -> pl.DataFrame:
@@ -258,7 +255,7 @@ def test_nested_columns_move_together(seed: int) -> None:
     for tables in ([["county"]], [["tract"], ["age"]], [["county"], ["tract", "age"]]):
         spec = claim(GEOGRAPHY, from_invariants(margins("record", *tables)))
         for table in (None, places()):
-            for other, _ in neighbours(frame, spec, TestSource(seed), 4, places=table):
+            for other, _ in neighbours(spec, frame, TestSource(seed), 4, places=table):
                 assert other.join(places(), on=["block", "tract", "county"], how="anti").is_empty()
                 assert same_universe(spec, frame, other)
 
@@ -267,8 +264,8 @@ def test_public_places_lead_beyond_the_values_seen() -> None:
     frame = places()[[0]].with_columns(age=pl.lit(1))
     spec = claim(GEOGRAPHY, from_invariants(margins("record", ["tract"])))
     with pytest.raises(NotComputable):
-        neighbour(frame, spec, TestSource(1), columns=["block"])
-    other, distance = neighbour(frame, spec, TestSource(1), columns=["block"], places=places())
+        neighbour(spec, frame, TestSource(1), columns=["block"])
+    other, distance = neighbour(spec, frame, TestSource(1), columns=["block"], places=places())
     assert distance == ONE
     assert other["tract"].to_list() == ["t0"] and other["block"][0] in {"b1", "b2"}
     assert other["age"].to_list() == [1]
@@ -278,15 +275,15 @@ def test_only_the_allowed_columns_change() -> None:
     generator = np.random.default_rng(1)
     frame = pl.DataFrame({name: generator.integers(0, 2, 50) for name in "abc"})
     spec = claim(CUBE, from_invariants(margins("record", "a", "b")))
-    for other, _ in neighbours(frame, spec, TestSource(1), 6, columns=["c"]):
+    for other, _ in neighbours(spec, frame, TestSource(1), 6, columns=["c"]):
         assert other.select("a", "b").equals(frame.select("a", "b"))
     with pytest.raises(UnknownName):
-        neighbour(frame, spec, TestSource(1), columns=["z"])
+        neighbour(spec, frame, TestSource(1), columns=["z"])
 
 
 def test_columns_beside_the_schema_stay_with_their_row() -> None:
     frame = frame_of(((0, 0, 0), (1, 1, 1)), CUBE).with_columns(id=pl.Series([10, 20]))
-    found = neighbours(frame, claim(CUBE, Trivial(), ADD), TestSource(1), 4)
+    found = neighbours(claim(CUBE, Trivial(), ADD), frame, TestSource(1), 4)
     removed, added, *others = [other["id"].to_list() for other, _ in found]
     assert removed in ([10], [20]) and added == [10, 20, None] and others == [[10, 20], [10, 20]]
 
@@ -304,7 +301,7 @@ def test_imputed_records_stay_where_a_flag_marks_them() -> None:
     frame = pl.DataFrame({name: generator.integers(0, 3, 60) for name in "mhs"}).with_columns(
         flag=pl.Series(generator.integers(0, 2, 60)).cast(pl.Boolean)
     )
-    for other, distance in neighbours(frame, spec, TestSource(1), 5):
+    for other, distance in neighbours(spec, frame, TestSource(1), 5):
         assert distance == TWO
         order = ["m", "h", "s"]
         held = [f.filter("flag").select(order).sort(order) for f in (frame, other)]
@@ -325,18 +322,18 @@ def test_a_mapping_changes_the_table_of_the_protection_unit_alone() -> None:
         "person": pl.DataFrame({"block": [1, 1, 2], "age": [30, 40, 50]}),
         "housing_unit": pl.DataFrame({"block": [1, 2]}),
     }
-    other, distance = neighbour(data, spec, TestSource(1))
+    other, distance = neighbour(spec, data, TestSource(1))
     assert distance == ONE
     assert other["housing_unit"] is data["housing_unit"]
     assert other["person"]["block"].to_list() == [1, 1, 2]
     with pytest.raises(InputError, match="person"):
-        neighbour({"housing_unit": data["housing_unit"]}, spec, TestSource(1))
+        neighbour(spec, {"housing_unit": data["housing_unit"]}, TestSource(1))
 
 
 def test_claims_without_declared_invariants_have_no_moves() -> None:
     spec = claim(CUBE, DescribedMultiverse(name="D", meaning="whatever"))
     with pytest.raises(NotComputable, match="declared"):
-        neighbour(frame_of(((0, 0, 0),), CUBE), spec, TestSource(1))
+        neighbour(spec, frame_of(((0, 0, 0),), CUBE), TestSource(1))
 
 
 def test_rare_movable_records_are_found_beyond_the_first_attempts() -> None:
@@ -346,7 +343,7 @@ def test_rare_movable_records_are_found_beyond_the_first_attempts() -> None:
     # Every stratum has one record, but the last has two that may swap.
     frame = pl.DataFrame({"m": range(size), "h": range(size), "s": range(size)})
     frame = pl.concat([frame, pl.DataFrame({"m": [0], "h": [-1], "s": [-2]})])
-    other, distance = neighbour(frame, spec, TestSource(1), attempts=100)
+    other, distance = neighbour(spec, frame, TestSource(1), attempts=100)
     assert distance == TWO
     changed = frame.filter((frame["s"] != other["s"]) | (frame["h"] != other["h"]))
     assert changed["m"].to_list() == [0, 0]
@@ -356,7 +353,7 @@ def test_a_record_that_adds_nothing_to_a_sum_is_free() -> None:
     schema = Schema.of(place=("a", "b"), income=None)
     spec = claim(schema, from_invariants(Sum(unit="record", attribute="income", by=("place",))), ADD)
     frame = frame_of((("a", 5), ("b", 0)), schema)
-    found = neighbours(frame, spec, TestSource(1), 3)
+    found = neighbours(spec, frame, TestSource(1), 3)
     assert [other.rows() for other, _ in found] == [
         [("a", 5)],
         [("a", 5), ("b", 0), ("b", 0)],
@@ -369,7 +366,7 @@ def test_attributes_may_have_any_name() -> None:
     frame = frame_of((("a", 0, 1), ("b", 1, 0)), schema)
     for tables in ([["place"]], [["place", "f0"]], [["place"], ["start"], ["f0"]]):
         spec = claim(schema, from_invariants(margins("record", *tables)))
-        for other, _ in neighbours(frame, spec, TestSource(1), 3):
+        for other, _ in neighbours(spec, frame, TestSource(1), 3):
             assert same_universe(spec, frame, other)
 
 
@@ -378,4 +375,4 @@ def test_all_pairs_of_moves_of_a_small_file_are_tried() -> None:
     spec = claim(schema, from_invariants(margins("record", "h", "s")))
     for order in itertools.permutations([(0, 0), (0, 1), (0, 1), (1, 1)]):
         frame = pl.DataFrame(order, schema=["h", "s"], orient="row")
-        assert neighbour(frame, spec, TestSource(1))[1] == TWO
+        assert neighbour(spec, frame, TestSource(1))[1] == TWO

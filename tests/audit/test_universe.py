@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -12,8 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import reproducibly
 
-from stirred.audit import distance_between, frame_of, records_of, same_universe, universe_of
+from stirred.audit import (
+    census,
+    distance_between,
+    exact_audit,
+    frame_of,
+    neighbours,
+    records_of,
+    same_universe,
+    universe_of,
+)
 from stirred.errors import InputError, NotComputable
+from stirred.noise import TestSource
 from stirred.spec import (
     Attribute,
     Budget,
@@ -73,7 +84,7 @@ def test_acceptance_7_two_margins_of_four_records_leave_no_neighbours() -> None:
     domain = Domain.datasets(BITS, [4])
     spec = claim(domain, from_invariants(margins("record", ["h"], ["s"])))
     distances: Counter[str] = Counter()
-    for found in {universe_of(point, spec) for point in domain.enumerate()}:
+    for found in {universe_of(spec, point) for point in domain.enumerate()}:
         for x, y in itertools.combinations(found, 2):
             distances[str(distance_between(spec, x, y))] += 1
     assert distances == {"2": 10, "4": 1}
@@ -86,7 +97,7 @@ def test_agrees_with_the_universes_of_swapping(size: int) -> None:
     )
     for hold, swap in margin_patterns(size):
         records = pattern_records(hold, swap)
-        found = universe_of(records, spec)
+        found = universe_of(spec, records)
         assert len(found) == len(set(found))
         assert {tuple(sorted(data)) for data in found} == set(universe(records))
 
@@ -96,7 +107,7 @@ def test_agrees_with_swapping_in_two_strata() -> None:
         open_domain(Schema.of(m=None, h=None, s=None)), swapping_invariants("record", ["m"], ["s"], ["h"])
     )
     records = ((0, "a", 1), (0, "b", 2), (0, "b", 3), (1, "a", 1), (1, "b", 2), (1, "c", 2))
-    found = universe_of(records, spec)
+    found = universe_of(spec, records)
     assert {tuple(sorted(data)) for data in found} == set(universe(records))
 
 
@@ -142,7 +153,7 @@ def test_the_search_agrees_with_brute_force(
     domain = Domain.datasets(SCHEMA, sizes)
     spec = claim(domain, from_invariants(invariants), premetric)
     point = data.draw(st.sampled_from(domain.enumerate()))
-    assert universe_of(point, spec) == brute_force(point, spec)
+    assert universe_of(spec, point) == brute_force(point, spec)
 
 
 def test_intersections_of_invariants_are_searched_too() -> None:
@@ -150,14 +161,14 @@ def test_intersections_of_invariants_are_searched_too() -> None:
     parts = tuple(from_invariants(i) for i in margins("record", ["h"], ["s"]))
     spec = claim(domain, Intersection(parts=parts))
     for point in domain.enumerate():
-        assert universe_of(point, spec) == brute_force(point, spec)
+        assert universe_of(spec, point) == brute_force(point, spec)
 
 
 def test_vectors_are_filtered_from_the_domain() -> None:
     domain = Domain.datasets(BITS, [2], structure="vector")
     spec = claim(domain, from_invariants(Count(unit="record", by=("h",))), Hamming(unit="record"))
     for point in domain.enumerate():
-        assert universe_of(point, spec) == brute_force(point, spec)
+        assert universe_of(spec, point) == brute_force(point, spec)
 
 
 def test_listed_universes_are_joined_and_a_point_outside_has_none() -> None:
@@ -165,11 +176,11 @@ def test_listed_universes_are_joined_and_a_point_outside_has_none() -> None:
     table = [[0 if i == j else 1 for j in range(5)] for i in range(5)]
     premetric = Given.read({"unit": "point", "points": list(range(5)), "distances": table})
     spec = claim(domain, Explicit.read({"parts": [[0, 1], [1, 2], [4]]}), premetric)
-    assert universe_of(1, spec) == (0, 1, 2)
-    assert universe_of(4, spec) == (4,)
-    assert universe_of(3, spec) == ()
+    assert universe_of(spec, 1) == (0, 1, 2)
+    assert universe_of(spec, 4) == (4,)
+    assert universe_of(spec, 3) == ()
     with pytest.raises(InputError, match="does not belong"):
-        universe_of(7, spec)
+        universe_of(spec, 7)
 
 
 def test_distances_that_need_the_domain_come_from_their_table() -> None:
@@ -178,14 +189,14 @@ def test_distances_that_need_the_domain_come_from_their_table() -> None:
     spec = claim(domain, Trivial(), Encoded(base=REPLACE, multiverse=inner))
     plain = claim(domain, inner)
     for point in domain.enumerate():
-        assert universe_of(point, spec) == universe_of(point, plain)
+        assert universe_of(spec, point) == universe_of(plain, point)
 
 
 def test_nesting_holds_values_that_are_only_seen_in_the_data() -> None:
     schema = Schema.of(nesting=[("block", "county")], block=None, county=None, age=(0, 1))
     records = (("b1", "c1", 0), ("b2", "c1", 1), ("b3", "c2", 1))
     spec = claim(open_domain(schema), from_invariants(Count(unit="record", by=("county",))))
-    found = universe_of(records, spec)
+    found = universe_of(spec, records)
     places = {(record[0], record[1]) for data in found for record in data}
     assert places == {("b1", "c1"), ("b2", "c1"), ("b3", "c2")}
     # Two people in c1 over four cells, and one in c2 over two.
@@ -196,7 +207,7 @@ def test_declared_levels_are_crossed_freely_under_nesting() -> None:
     schema = Schema.of(nesting=[("block", "county")], block=(1, 2), county=(1, 2))
     domain = Domain.datasets(schema, [2])
     spec = claim(domain, Trivial())
-    assert universe_of(((1, 1), (2, 2)), spec) == domain.enumerate()
+    assert universe_of(spec, ((1, 1), (2, 2))) == domain.enumerate()
 
 
 def test_bounded_cells_need_no_list_of_sizes() -> None:
@@ -205,10 +216,10 @@ def test_bounded_cells_need_no_list_of_sizes() -> None:
     bounded = from_invariants(
         *(Count(unit="r", where=(Condition(attribute="h", levels=(level,)),)) for level in (0, 1))
     )
-    assert universe_of(((0,), (1,)), claim(open_domain(schema), bounded, add)) == (((0,), (1,)),)
+    assert universe_of(claim(open_domain(schema), bounded, add), ((0,), (1,))) == (((0,), (1,)),)
     half = from_invariants(Count(unit="r", where=(Condition(attribute="h", levels=(0,)),)))
     with pytest.raises(NotComputable, match="infinite"):
-        universe_of(((0,), (1,)), claim(open_domain(schema), half, add))
+        universe_of(claim(open_domain(schema), half, add), ((0,), (1,)))
 
 
 def test_large_universes_and_long_searches_are_refused() -> None:
@@ -216,20 +227,20 @@ def test_large_universes_and_long_searches_are_refused() -> None:
     spec = claim(open_domain(schema), Trivial())
     point = ((0,),) * 8
     with pytest.raises(NotComputable, match="more than 1000 data sets"):
-        universe_of(point, spec, largest=1000)
+        universe_of(spec, point, largest=1000)
     hidden = claim(open_domain(schema), from_invariants(Sum(unit="r", attribute="h")))
     with pytest.raises(NotComputable, match="too many steps"):
-        universe_of(((11,),) * 8, hidden, largest=10)
+        universe_of(hidden, ((11,),) * 8, largest=10)
 
 
 def test_what_is_not_in_the_domain_or_not_defined_is_refused() -> None:
     domain = Domain.datasets(BITS, [2])
     with pytest.raises(InputError, match="does not belong"):
-        universe_of(((0, 7), (0, 0)), claim(domain, Trivial()))
+        universe_of(claim(domain, Trivial()), ((0, 7), (0, 0)))
     with pytest.raises(InputError, match="does not belong"):
-        universe_of(((0, 0),), claim(domain, Trivial()))
+        universe_of(claim(domain, Trivial()), ((0, 0),))
     with pytest.raises(NotComputable, match="described"):
-        universe_of(((0, 0), (0, 1)), claim(domain, from_invariants(Named(name="secret"))))
+        universe_of(claim(domain, from_invariants(Named(name="secret"))), ((0, 0), (0, 1)))
 
 
 def test_frames_and_points_are_inverse() -> None:
@@ -241,3 +252,26 @@ def test_frames_and_points_are_inverse() -> None:
     assert frame_of((), schema).schema == {"h": pl.String, "s": pl.Int64, "flag": pl.String}
     with pytest.raises(InputError, match="does not make a column"):
         frame_of(((1,), ("a",)), Schema.of(h=None))
+
+
+def test_exchanged_and_wrong_arguments_are_named() -> None:
+    """``universe_of(frame, claim)`` ended in a bare TypeError."""
+    schema = Schema.of(a=(0, 1))
+    spec = claim(Domain.datasets(schema, [1]), Trivial())
+    frame, mechanism = frame_of(((0,),), schema), SimpleNamespace(outcomes=dict)
+    for exchanged in (
+        lambda: universe_of(frame, spec),
+        lambda: universe_of(((0,),), spec),
+        lambda: neighbours(frame, spec, TestSource(1), 1),
+        lambda: same_universe(frame, frame, spec),
+        lambda: distance_between(frame, frame, spec),
+        lambda: census(frame),
+        lambda: exact_audit(mechanism, [frame], frame),
+    ):
+        with pytest.raises(InputError) as refused:
+            exchanged()
+        assert refused.value.field == "claim"
+    for point in (frame, spec, None, ([0],), (0,), ((0, 1),)):
+        with pytest.raises(InputError) as refused:
+            universe_of(spec, point)
+        assert refused.value.field == "point"

@@ -127,7 +127,7 @@ def test_the_nearest_pair_agrees_with_the_plain_search(premetric: Any) -> None:
 
 
 def test_determined_records_are_those_that_every_data_set_has() -> None:
-    universe = universe_of(((0, 0), (0, 0), (0, 1), (1, 0)), claim(Domain.datasets(BITS, [4]), MARGINS))
+    universe = universe_of(claim(Domain.datasets(BITS, [4]), MARGINS), ((0, 0), (0, 0), (0, 1), (1, 0)))
     assert len(universe) == 2
     found = determined(universe)
     assert found.records == ((0, 0), (0, 0)) and found.share == Fraction(1, 2)
@@ -141,7 +141,7 @@ def test_a_value_may_be_fixed_given_the_rest() -> None:
     spec = claim(Domain.datasets(schema, [4]), swapping_invariants("record", ["m"], ["s"], ["h"]))
     # In the first stratum h varies and s does not; in the second both do.
     point = ((0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 2, 1))
-    universe = universe_of(point, spec)
+    universe = universe_of(spec, point)
     assert len(universe) == 2
     assert determined_given_rest(universe, point, "s", schema) == Fraction(1, 2)
     assert determined_given_rest(universe, point, "m", schema) == Fraction(3, 4)
@@ -155,7 +155,7 @@ def test_frechet_bounds_are_sharp(size: int) -> None:
     for hold, swap in margin_patterns(size):
         point = pattern_records(hold, swap)
         bounds = frechet(frame_of(point, schema), ["m"], ["h"], ["s"])
-        exact = determined(universe_of(point, spec))
+        exact = determined(universe_of(spec, point))
         rows = [tuple(row[:3]) for row in bounds.to_polars().rows() for _ in range(row[3])]
         assert tuple(rows) == exact.records
         assert bounds.share == exact.share
@@ -213,7 +213,7 @@ def cell_counts(point: Any) -> list[int]:
 
 def largest(statistic: Any, spec: Specification, norm: Any = "l1") -> Exact:
     return max(
-        sensitivity_in_universe(statistic, sorted(universe, key=repr), spec, norm=norm)
+        sensitivity_in_universe(spec, statistic, sorted(universe, key=repr), norm=norm)
         for universe in spec.universes()
     )
 
@@ -270,16 +270,16 @@ def test_a_domain_with_gaps_has_no_such_bound() -> None:
     domain = Domain.finite(points, structure="multiset", record_schema=BITS)
     spec = claim(domain, Trivial())
     total = {points[0]: 0, points[1]: 1, points[2]: 8}
-    assert sensitivity_in_universe(total.__getitem__, points, spec) == Exact.of(4)
+    assert sensitivity_in_universe(spec, total.__getitem__, points) == Exact.of(4)
     assert abs(total[points[0]] - total[points[1]]) == 1
 
 
 def test_sensitivity_at_distance_zero_or_an_irrational_one() -> None:
     vectors = Domain.datasets(Schema.of(h=(0, 1)), [2], structure="vector")
     spec = claim(vectors, Trivial())
-    assert sensitivity_in_universe(lambda x: x[0][0], vectors.enumerate(), spec) == INFINITY
+    assert sensitivity_in_universe(spec, lambda x: x[0][0], vectors.enumerate()) == INFINITY
     table = [["0", "ln(3)"], ["ln(3)", "0"]]
     premetric = Given.read({"unit": "point", "points": [0, 1], "distances": table})
     spec = claim(Domain.finite([0, 1]), Trivial(), premetric)
     with pytest.raises(NotComputable, match="rational"):
-        sensitivity_in_universe(lambda x: x, (0, 1), spec)
+        sensitivity_in_universe(spec, lambda x: x, (0, 1))

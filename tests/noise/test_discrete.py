@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from support.rejection import gaussian_by_rejection, laplace_by_rejection
 
 from stirred.errors import InputError
 from stirred.noise import (
@@ -27,7 +28,6 @@ from stirred.noise import (
 )
 from stirred.noise.discrete import draw
 from stirred.noise.law import Law, failure_level, gaussian_law, laplace_law, thresholds
-from stirred.noise.rational import gaussian_by_rejection, laplace_by_rejection
 
 ALPHA = 1e-6
 CENSUS = Fraction(114921, 293764) * Fraction(4099 * 4097, 165 * 5)

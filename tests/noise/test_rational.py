@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-
-from stirred.errors import InputError
-from stirred.noise import TestSource, gaussian_mass, laplace_mass
-from stirred.noise.rational import (
+from support.rejection import (
     _below,
     _exponential_coin,
     _stream,
     gaussian_by_rejection,
     laplace_by_rejection,
 )
+
+from stirred.errors import InputError
+from stirred.noise import TestSource, gaussian_mass, laplace_mass
 
 ALPHA = 1e-6
 

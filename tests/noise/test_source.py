@@ -142,6 +142,7 @@ def test_permutations_are_uniform() -> None:
         counts[key] = counts.get(key, 0) + 1
     assert len(counts) == 24
     assert stats.chisquare(list(counts.values())).pvalue > ALPHA
+    assert sorted(permutation(source, 100_000).tolist()) == list(range(100_000))
 
 
 def test_bad_arguments_are_refused() -> None:

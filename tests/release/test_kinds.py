@@ -74,7 +74,7 @@ class NoisyCount(Mechanism):
         return prepared.records + discrete_laplace(random.spawn(), 1 / self.epsilon, count)
 
     def finish(self, primitive: int, public: None) -> Release:
-        error = Uncertainty("estimate", (2 / self.epsilon**2) ** 0.5)
+        error = Uncertainty("discrete Laplace", (2 / self.epsilon**2) ** 0.5)
         return Release({"count": primitive}, self.guarantee(Counted(0)), {"count": error}, reason=trial())
 
     def assess(self, primitive: int, prepared: Counted) -> dict[str, int]:
@@ -104,7 +104,7 @@ class CountJob(Job):
 
     def facts(self) -> Facts:
         section = Section("count", "How one number is counted", facts={"epsilon": self.mechanism.epsilon})
-        expected = (Expected("The number of records", Uncertainty("estimate", 2.83)),)
+        expected = (Expected("The number of records", Uncertainty("discrete Laplace", 2.83)),)
         return Facts("A noisy count", expected=expected, sections=(section,))
 
     def exposures(self) -> Exposures:

@@ -116,3 +116,17 @@ def test_the_schema_refuses_what_the_plan_refuses(name: str) -> None:
         body | {"mechanism": body["mechanism"] | {"tabels": []}},
     ):
         assert not VALIDATOR.is_valid(wrong)
+
+
+def test_the_stage_of_a_topdown_plan_is_that_of_the_plan(tmp_path: Path) -> None:
+    """A fault of the past: TopDown had a stage of its own, and the report another."""
+    from support.release_case import topdown_plan, write_case, write_plan
+
+    from stirred.errors import InputError
+    from stirred.release import opened
+
+    case = write_case(tmp_path / "case")
+    job = opened(write_plan(case / "other.yaml", topdown_plan() | {"stage": "raw responses"}))
+    assert job.specification().domain.stage.value == "raw responses"
+    with pytest.raises(InputError, match="stage of its own"):
+        opened(write_plan(case / "own.yaml", topdown_plan(stage="population")))

@@ -15,7 +15,7 @@ import polars as pl
 import yaml
 
 from stirred.ledger import KeyFile, Ledger, SqliteStorage
-from stirred.noise import Source, TestSource
+from stirred.noise import TestSource
 from stirred.release import open_account
 
 OWNER, CURATOR = "Owner", "Curator"
@@ -208,11 +208,6 @@ class FrozenSource(TestSource):
     def publishable(self) -> bool:
         return True
 
-    def child(self, *path: int) -> FrozenSource:
-        made = FrozenSource(self._seed)
-        made._restart(self._child_key(path))
-        return made
-
 
 class WatchedSource(FrozenSource):
     """Calls a function whenever words are asked of it or of a child."""
@@ -225,7 +220,7 @@ class WatchedSource(FrozenSource):
         self._watch()
         return super().words(count)
 
-    def child(self, *path: int) -> Source:
-        made = WatchedSource(self._seed, self._watch)
-        made._restart(self._child_key(path))
+    def child(self, *path: int) -> WatchedSource:
+        made = super().child(*path)
+        made._watch = self._watch
         return made

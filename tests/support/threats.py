@@ -58,6 +58,6 @@ class Counted(TestSource):
         return super().words(count)
 
     def child(self, *path: int) -> Counted:
-        made = Counted(self._seed, self.drawn)
-        made._restart(self._child_key(path))
+        made = super().child(*path)
+        made.drawn = self.drawn
         return made

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
 
 import pytest
+from support.patterns import hamming
 
 from stirred.errors import InputError
 from stirred.spec import INFINITY, ZERO, Exact, swapping_loss
@@ -28,10 +29,7 @@ from stirred.swap import (
     universe,
 )
 from stirred.swap.enumeration import (
-    by_hold,
-    by_swap,
     exact_loss,
-    hamming,
     mechanism_loss,
     nearby_first,
     stratum_outcomes,
@@ -415,6 +413,16 @@ def test_theorem_b_grows_with_the_largest_stratum() -> None:
 
 
 # Variable rates (Theorem A of the proofs)
+
+
+def by_hold(rate: Callable[..., Fraction]) -> Callable[..., list[Fraction]]:
+    """Rates g(m, h), for ``exact_loss``."""
+    return lambda records: [rate(m, h) for m, h, _ in records]
+
+
+def by_swap(rate: Callable[..., Fraction]) -> Callable[..., list[Fraction]]:
+    """Rates g(m, s), for ``exact_loss``."""
+    return lambda records: [rate(m, s) for m, _, s in records]
 
 
 def random_rates(generator: random.Random) -> dict[int, Fraction]:

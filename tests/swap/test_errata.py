@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
+from support.patterns import hamming
 
 from stirred.spec import swapping_loss
 from stirred.swap import margin_patterns, pattern_records, tighter_loss, universe
-from stirred.swap.enumeration import exact_loss, hamming
+from stirred.swap.enumeration import exact_loss
 from stirred.swap.loss import derangements
 
 Margins = tuple[int, ...]

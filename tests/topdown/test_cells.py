@@ -93,20 +93,6 @@ def test_a_query_has_one_spelling(case: tuple[Cells, list[str]]) -> None:
         assert sorted(query.name.split(" * ")) == sorted(parts)
 
 
-@reproducibly(100)
-@given(queries(), st.data())
-def test_refinement_is_a_function_of_groups(case: tuple[Cells, list[str]], data: st.DataObject) -> None:
-    cells, parts = case
-    names = {r.attribute: r.name for r in cells.schema.recodes}
-    others = [data.draw(st.sampled_from(["", name, names.get(name, name)])) for name in cells.names]
-    fine, coarse = cells.query(text_of(parts)), cells.query(text_of([o for o in others if o]))
-    pairs = set(zip(fine.groups.tolist(), coarse.groups.tolist(), strict=True))
-    assert fine.refines(coarse) == (len(pairs) == len(set(fine.groups.tolist())))
-    assert fine.refines(fine)
-    assert fine.refines(cells.query("total"))
-    assert cells.query("detailed").refines(fine)
-
-
 def example() -> Cells:
     return Cells(
         Schema(

@@ -186,8 +186,8 @@ def test_the_rounding_chain_is_nested(name: str) -> None:
     assert chain == tuple(cells.canonical(query) for query in chain)
     assert chain[-1] == "detailed"
     for coarse, fine in itertools.pairwise(chain):
-        assert cells.query(fine).refines(cells.query(coarse))
-        assert not cells.query(coarse).refines(cells.query(fine))
+        pairs = set(zip(cells.query(fine).groups, cells.query(coarse).groups, strict=True))
+        assert len(pairs) == cells.query(fine).size > cells.query(coarse).size
 
 
 def test_the_rounding_chain_of_persons() -> None:

@@ -336,7 +336,7 @@ def test_compiled_steps_equal_plain_arithmetic() -> None:
         r - np.clip(r, low, high),
     )
     admm.dense_steps(
-        inverses, correction, kinds, linear, parent, True, upper, rows, low, high, z, u, s, v, rho, 1, 1.0
+        inverses, correction, kinds, linear, parent, True, (upper, rows, low, high), (z, u, s, v), rho, 1, 1.0
     )
     for actual, wanted in zip((z, u, s, v), expected, strict=True):
         np.testing.assert_allclose(actual, wanted, atol=1e-12)

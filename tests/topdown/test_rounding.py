@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from stirred.errors import InputError, Refusal
 from stirred.topdown import rounding
 from stirred.topdown.flow import Level, solve_flow
-from stirred.topdown.integer import Solution, solve_integer
+from stirred.topdown.integer import Row, Solution, solve_integer
 from stirred.topdown.penalty import Penalty, cut
-from stirred.topdown.rounding import Layer, Row, round_children
+from stirred.topdown.rounding import Layer, round_children
 
 LARGEST_FREE_CELL = 4  # the enumeration of a root stops here; the instances keep their bounds below it
 

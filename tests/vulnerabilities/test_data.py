@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from ledger.common import pure
+from support.patterns import hamming
 from support.protocol import guaranteed
 from support.release_case import MECHANISMS, new_ledger, write_case
 from support.releasing import run_release
@@ -28,7 +29,7 @@ from stirred.spec import Budget, Count, Exact, Schema, change_unit
 from stirred.spec.blocks.invariant import implied_by
 from stirred.spec.calculus.closed_form import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from stirred.swap import PermutationSwap, Records, VariableRate, universe
-from stirred.swap.enumeration import hamming, stratum_outcomes
+from stirred.swap.enumeration import stratum_outcomes
 from stirred.topdown import Allocation, Cells
 
 SENTINEL = "Wq-secret-zq"

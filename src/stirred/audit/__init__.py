@@ -3,6 +3,9 @@
 An audit needs a claim (a specification), data sets of one universe of it, and a mechanism that it knows only
 through the protocol. It ends with a ``Finding``: violated, with a certificate, or not refuted up to what was
 measured; never verified.
+
+Functions of a claim take it first. An audit takes what it audits, the data sets, and last the claim, which
+may be left out where a mechanism states its own.
 """
 
 from __future__ import annotations
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from stirred.audit.conformity import conformity_audit
     from stirred.audit.exact import audit_laws, divergence_audit, exact_audit, require_capability
     from stirred.audit.finding import Certificate, Finding, Verdict
-    from stirred.audit.markov import connected, is_markov_basis, markov_moves
     from stirred.audit.moved import log_none_moves, permutation_audit
     from stirred.audit.neighbourhood import neighbour, neighbours
     from stirred.audit.noise import Family, noise_audit

@@ -31,14 +31,7 @@ LARGEST_EXPONENT = 700
 class WorstCase:
     """The k-fold composition of the worst (epsilon, delta)-private mechanism, in rationals.
 
-    Parameters
-    ----------
-    ratio
-        e to the epsilon of one mechanism.
-    delta
-        The delta of one mechanism.
-    count
-        How many mechanisms.
+    ``ratio`` is e to the epsilon of one mechanism, ``delta`` its delta, ``count`` is k.
     """
 
     ratio: Fraction
@@ -67,11 +60,6 @@ class WorstCase:
         q = share * sum(math.comb(k, j) * r ** (k - j) for j in range(least, k + 1))
         return least, 1 - hidden + p, q
 
-    def least_delta(self, factor: Fraction) -> Fraction:
-        """The exact delta of the composition at the epsilon whose exponential is the factor."""
-        _, p, q = self.event(factor)
-        return p - factor * q
-
 
 def accounting_audit(
     claimed: EpsilonDelta,
@@ -87,14 +75,8 @@ def accounting_audit(
     ----------
     claimed
         The epsilon and the delta that the accountant reports.
-    truth
-        The composition that it reports on.
     stated
         What the theorem says that the accountant cites: a claim above it, beyond the tolerance, is misstated.
-    tolerance
-        Relative.
-    subject
-        What is audited, in words.
     """
     factor = _above_exponential(claimed.epsilon)
     least, p, q = truth.event(factor)

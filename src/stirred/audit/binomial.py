@@ -82,17 +82,6 @@ def ceiling(draws: int, alpha: float = 0.05, delta: float = 0.0, share: float = 
     return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
 
 
-def draws_needed(claim: float, truth: float, alpha: float = 0.05, threshold: float | None = None) -> int:
-    """Draws of each data set at which expected hits refute a claim, for Laplace noise and a half-line.
-
-    The two data sets are one apart and the noise has scale 1/truth. The half-line ends at ``threshold``: 0
-    and 1 are the two data sets' own values, and without one the best is taken. Hits at their expectation mean
-    a refutation about every other time: see ``draws_for_power`` for a promise.
-    """
-    _exposable(claim, truth)
-    return _least(lambda n: _expected_loss(n, truth, alpha / 2, threshold) > claim)
-
-
 def power(
     claim: float,
     truth: float,
@@ -163,11 +152,6 @@ def _best_threshold(draws: int, truth: float, share: float) -> float:
 
     grid = np.linspace(0, 1, _THRESHOLDS)
     return float(grid[np.argmax(_loss(draws, truth, share, grid))])
-
-
-def _expected_loss(draws: int, truth: float, share: float, threshold: float | None) -> float:
-    chosen = _best_threshold(draws, truth, share) if threshold is None else threshold
-    return float(_loss(draws, truth, share, chosen))
 
 
 def _least(enough: Callable[[int], bool]) -> int:

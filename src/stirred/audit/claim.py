@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stirred.audit.finding import Finding, Verdict
-from stirred.errors import InputError, Refusal
+from stirred.errors import InputError, Refusal, not_a_specification
 from stirred.interchange import as_polars
 from stirred.spec import (
     INFINITY,
@@ -38,8 +38,15 @@ if TYPE_CHECKING:
 ANNOUNCED = Stated(text="the amount that the plan announces")
 
 
+def require_claim(claim: object) -> None:
+    """Refuse what is no specification, where a function needs a claim first."""
+    if not isinstance(claim, Specification):
+        raise not_a_specification("claim")
+
+
 def require_auditable(claim: Specification) -> None:
     """Refuse a claim that nothing can refute: an infinite budget."""
+    require_claim(claim)
     if claim.budget.amounts and all(amount.is_infinite for amount in claim.budget.amounts):
         raise InputError(
             "the claim has an infinite budget",
@@ -65,6 +72,7 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
 
     One table has records of one unit: a claim whose invariants count another is refused for it.
     """
+    require_claim(claim)
     invariants = declared_invariants(claim.multiverse)
     if invariants is None:
         return bool(_shared(claim, (x, y)))
@@ -73,7 +81,12 @@ def same_universe(claim: Specification, x: Any, y: Any) -> bool:
         require_one_unit(claim.multiverse, claim.input_premetric)
     if _is_point(x):
         if schema is None and invariants:
-            raise _without_schema(claim.domain)
+            raise InputError(
+                f"the domain {claim.domain.name} has no schema, so its invariants cannot be computed",
+                field="claim.domain",
+                expected="a record schema, or a list of universes",
+                hint="Give the domain a schema, or use an explicit multiverse.",
+            )
         return all(i.of_records(x, schema) == i.of_records(y, schema) for i in invariants)
     return all(evaluate(i, x, schema).equals(evaluate(i, y, schema)) for i in invariants)
 
@@ -123,6 +136,7 @@ def falls_short(claim: Specification, guarantee: Specification) -> bool:
 
     A claim of the same flavor may have a larger budget. One of another flavor must follow from the guarantee.
     """
+    require_claim(claim)
     one, two = guarantee.budget, claim.budget
     if one.policy is not None and two.policy is None:
         # One number for every universe, where the mechanism has a policy.
@@ -191,13 +205,14 @@ def distance_between(claim: Specification, x: Any, y: Any, companions: Collectio
     units of which the claim says that one record may change with each record of the protection unit: they
     may differ in as many.
     """
+    require_claim(claim)
     premetric = claim.input_premetric
     if _is_point(x):
         return premetric.distance(x, y)
     if isinstance(x, Mapping):
-        changed = distance_between(claim, _table(x, premetric.unit), _table(y, premetric.unit))
+        changed = distance_between(claim, table_in(x, premetric.unit), table_in(y, premetric.unit))
         for unit in (set(x) | set(y)) - {premetric.unit}:
-            before, after = _table(x, unit), _table(y, unit)
+            before, after = table_in(x, unit), table_in(y, unit)
             followed = Exact.of(_difference(before, after, claim.domain)) / 2
             if followed > (changed if unit in companions and before.height == after.height else ZERO):
                 return INFINITY
@@ -216,13 +231,18 @@ def compared_distance(claim: Specification, x: Any, y: Any, companions: Collecti
     require_same_universe(claim, x, y)
     distance = distance_between(claim, x, y, companions)
     if distance.is_infinite:
-        raise InputError(
-            "the two data sets of a pair are infinitely far apart",
-            field="pairs",
-            expected="a finite distance: the claim allows any difference otherwise",
-            hint="Reach the second data set from the first by changes of single units.",
-        )
+        raise far_apart()
     return distance
+
+
+def far_apart() -> InputError:
+    """The refusal of a pair of which the claim says nothing."""
+    return InputError(
+        "the two data sets of a pair are infinitely far apart",
+        field="pairs",
+        expected="a finite distance: the claim allows any difference otherwise",
+        hint="Reach the second data set from the first by changes of single units.",
+    )
 
 
 def records_of(frame: pl.DataFrame, domain: Domain) -> tuple[Record, ...]:
@@ -247,7 +267,8 @@ def _columns(frame: pl.DataFrame, domain: Domain) -> list[str]:
     return [name for name in names if name in frame.columns]
 
 
-def _table(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
+def table_in(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
+    """The table of a unit; refused where there is none."""
     if unit not in data:
         raise InputError(
             f"a data set has no table of {unit}",
@@ -260,12 +281,3 @@ def _table(data: Mapping[str, Any], unit: str) -> pl.DataFrame:
 
 def _is_point(x: Any) -> bool:
     return isinstance(x, tuple | frozenset | str | int)
-
-
-def _without_schema(domain: Domain) -> InputError:
-    return InputError(
-        f"the domain {domain.name} has no schema, so its invariants cannot be computed",
-        field="claim.domain",
-        expected="a record schema, or a list of universes",
-        hint="Give the domain a schema, or use an explicit multiverse.",
-    )

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from stirred.audit import binomial
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, label_of, outputs_of, sampler_of
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.spec import ZERO, Exact, as_fraction
@@ -55,31 +56,17 @@ def conformity_audit(
     sample
         A function of a data set, a count and a source that returns so many independent outputs; or a
         mechanism with such a method ``sample``.
-    data
-        The data set.
     law
         Each outcome with its exact probability, or with two rationals around it. Outcomes that are not listed
         have what remains together: nothing, where the listed probabilities sum to one.
-    draws
-        How many draws.
-    alpha
-        Probability of a false alarm.
-    source
-        Randomness of the draws.
-    subject
-        What is audited, in words.
 
     A violation of a single outcome is measured as the difference of probabilities that is certain; one of all
     counts together as relative entropy to the law for each draw, against the most that the law explains.
     """
     masses = _enclosed(law)
-    draw = sampler_of(sample)
-    try:
-        raw = draw(data, draws, source)
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # what a sampler raises is an outcome, and the law may know it
-        return _raised(type(error).__name__, masses, data, subject)
+    raw = outcome_of(sampler_of(sample), data, draws, source)
+    if isinstance(raw, Raised):  # the law may know it
+        return _raised(raw.error, masses, data, subject)
     counts = _tally(outputs_of(raw, draws))
     listed = [counts.pop(outcome, 0) for outcome in masses.outcomes]
     cells = _Cells(
@@ -88,16 +75,17 @@ def conformity_audit(
         np.array([_positive(high) for _, high in masses.bounds]),
     )
     details: dict[str, Any] = {"draws": draws, "alpha": alpha, "outcomes": len(masses.outcomes)}
+    test = _Test(masses, cells, data, details, subject)
     impossible = np.flatnonzero((cells.high == 0) & (cells.hits > 0))
     if len(impossible):
-        return _impossible(masses, cells, int(impossible[0]), counts, data, details, subject)
+        return _impossible(test, int(impossible[0]), counts)
     share = alpha / (4 * len(cells.hits))
     gaps = _gaps(cells, draws, share)
     details["resolution"] = _resolution(cells, draws, share)
     worst = int(np.argmax(gaps))
     if gaps[worst] > 0:
-        return _off(masses, cells, worst, float(gaps[worst]), share, data, details, subject)
-    return _together(cells, draws, alpha / 2, data, details, subject)
+        return _off(test, worst, float(gaps[worst]), share)
+    return _together(test, draws, alpha / 2)
 
 
 class _Masses(NamedTuple):
@@ -111,6 +99,21 @@ class _Cells(NamedTuple):
     hits: NDArray[np.int64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+
+
+class _Test(NamedTuple):
+    masses: _Masses
+    cells: _Cells
+    data: Any
+    details: dict[str, Any]
+    subject: str
+
+    def violated(
+        self, sentence: str, event: Any, measured: Exact, claimed: Exact = ZERO, sides: Any = None
+    ) -> Finding:
+        certificate = Certificate((self.data, self.data), ZERO, measured, claimed, event, sides)
+        shown = self.subject, self.details, measured, claimed, certificate
+        return _finding(Verdict.VIOLATED, sentence, *shown)
 
 
 def _enclosed(law: Mapping[Any, Any]) -> _Masses:
@@ -178,13 +181,12 @@ def _most_explained(level: float, cells: int) -> float:
     return high
 
 
-def _together(
-    cells: _Cells, draws: int, level: float, data: Any, details: Mapping[str, Any], subject: str
-) -> Finding:
+def _together(test: _Test, draws: int, level: float) -> Finding:
     """All counts at once, rare outcomes pooled: which ones depends on the law alone.
 
     With the upper ends of the enclosures the entropy is not above that to any law within them.
     """
+    cells, details = test.cells, test.details
     rare = cells.high * draws < POOLED_BELOW
     hits = np.append(cells.hits[~rare], cells.hits[rare].sum()).astype(np.float64)
     high = np.append(cells.high[~rare], min(1.0, float(cells.high[rare].sum())))
@@ -192,21 +194,19 @@ def _together(
     entropy = float(np.sum(hits[seen] * np.log(hits[seen] / (draws * high[seen])))) * (1 - 1e-9)
     most = _most_explained(level, possible) if possible > 1 else 0.0
     measured, explained = (_per_draw(value, draws, up) for value, up in ((entropy, False), (most, True)))
-    details = dict(details) | {"cells": possible}
+    details["cells"] = possible
     if measured > explained:
-        event = "all counts together"
-        certificate = Certificate((data, data), ZERO, measured, explained, event)
         sentence = (
             f"{draws} draws do not have the law: their relative entropy to it is at least "
             f"{measured.rounded(6, down=True)} for each draw, and the law explains "
             f"{explained.rounded(6, up=True)}"
         )
-        return _finding(Verdict.VIOLATED, sentence, subject, details, measured, explained, certificate)
+        return test.violated(sentence, "all counts together", measured, explained)
     sentence = (
         f"{draws:,} draws agree with the law, each of {details['outcomes']:,} outcomes and all "
         f"together; a probability that is off by less than {details['resolution']:.2g} may go unseen"
     )
-    return _finding(Verdict.NOT_REFUTED, sentence, subject, details, measured, explained)
+    return _finding(Verdict.NOT_REFUTED, sentence, test.subject, details, measured, explained)
 
 
 def _per_draw(value: float, draws: int, up: bool) -> Exact:
@@ -214,44 +214,27 @@ def _per_draw(value: float, draws: int, up: bool) -> Exact:
     return Exact(Fraction(exact.rounded(PLACES, up=up, down=not up)))
 
 
-def _off(
-    masses: _Masses,
-    cells: _Cells,
-    index: int,
-    gap: float,
-    share: float,
-    data: Any,
-    details: Mapping[str, Any],
-    subject: str,
-) -> Finding:
-    draws, hits = details["draws"], cells.hits[index]
+def _off(test: _Test, index: int, gap: float, share: float) -> Finding:
+    masses, cells = test.masses, test.cells
+    draws, hits = test.details["draws"], cells.hits[index]
     low, high = (float(bound(hits, draws, share)) for bound in (binomial.lower, binomial.upper))
     often = low > cells.high[index]
     sides = (low, masses.bounds[index][1]) if often else (high, masses.bounds[index][0])
     measured = Exact.computed(gap)
-    certificate = Certificate((data, data), ZERO, measured, ZERO, _outcome(masses, index), sides)
+    event = masses.outcomes[index] if index < len(masses.outcomes) else "all that is not listed"
     sentence = (
         f"an outcome comes out too {'often' if often else 'rarely'}: its probability is off by at least "
         f"{measured.rounded(6, down=True)}"
     )
-    return _finding(Verdict.VIOLATED, sentence, subject, details, measured, ZERO, certificate)
+    return test.violated(sentence, event, measured, sides=sides)
 
 
-def _impossible(
-    masses: _Masses,
-    cells: _Cells,
-    index: int,
-    others: Counter[Hashable],
-    data: Any,
-    details: Mapping[str, Any],
-    subject: str,
-) -> Finding:
-    draws = details["draws"]
-    measured = Exact.computed(float(binomial.lower(cells.hits[index], draws, details["alpha"])))
+def _impossible(test: _Test, index: int, others: Counter[Hashable]) -> Finding:
+    masses, hits, draws = test.masses, test.cells.hits[index], test.details["draws"]
+    measured = Exact.computed(float(binomial.lower(hits, draws, test.details["alpha"])))
     event = next(iter(others)) if index == len(masses.outcomes) else masses.outcomes[index]
-    certificate = Certificate((data, data), ZERO, measured, ZERO, event, (measured, ZERO))
-    sentence = f"an outcome that the law excludes came out {cells.hits[index]} times in {draws} draws"
-    return _finding(Verdict.VIOLATED, sentence, subject, details, measured, ZERO, certificate)
+    sentence = f"an outcome that the law excludes came out {hits} times in {draws} draws"
+    return test.violated(sentence, event, measured, sides=(measured, ZERO))
 
 
 def _raised(name: str, masses: _Masses, data: Any, subject: str) -> Finding:
@@ -262,10 +245,6 @@ def _raised(name: str, masses: _Masses, data: Any, subject: str) -> Finding:
     certificate = Certificate((data, data), ZERO, ZERO, ZERO, f"raises {name}")
     sentence = f"the sampler raises {name}, which the law excludes"
     return _finding(Verdict.VIOLATED, sentence, subject, {}, certificate=certificate)
-
-
-def _outcome(masses: _Masses, index: int) -> Hashable:
-    return masses.outcomes[index] if index < len(masses.outcomes) else "all that is not listed"
 
 
 def _finding(

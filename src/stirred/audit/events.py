@@ -45,11 +45,9 @@ class Event:
 
     @property
     def family(self) -> str:
-        """The kind of event, in words."""
         return self.partition.family
 
     def contains(self, outputs: Outputs) -> NDArray[np.bool_]:
-        """Which outputs lie in the event."""
         return self.chosen[self.partition.cells(outputs)]
 
 
@@ -61,7 +59,6 @@ class View:
     weights: NDArray[np.float64] | None = None
 
     def __call__(self, outputs: NDArray[Any]) -> NDArray[Any]:
-        """The numbers."""
         if self.weights is not None:
             with np.errstate(invalid="ignore"):
                 return np.asarray(outputs @ self.weights)
@@ -135,7 +132,6 @@ class Atoms:
     ordered: bool = False
 
     def cells(self, outputs: Outputs) -> NDArray[np.int64]:
-        """Look the bits up among the sorted keys."""
         bits = _bits(self.view(outputs))
         near = np.minimum(np.searchsorted(self.keys, bits), len(self.keys) - 1)
         return np.where(self.keys[near] == bits, self.places[near], self.size - 1)
@@ -151,7 +147,6 @@ class Labels:
     ordered: bool = False
 
     def cells(self, outputs: Outputs) -> NDArray[np.int64]:
-        """Look every label up."""
         last = self.size - 1
         return np.fromiter((self.places.get(label, last) for label in outputs), np.int64, len(outputs))
 

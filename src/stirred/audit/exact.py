@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +29,8 @@ from stirred.audit.claim import (
     require_one_universe,
 )
 from stirred.audit.finding import Certificate, Finding, Verdict
+from stirred.audit.preparation import prepared_by
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 from stirred.spec import (
@@ -47,19 +48,15 @@ from stirred.spec import (
 )
 
 ONE = Exact.of(1)
+Laws = Sequence[Mapping[Any, Fraction]]
+Pair = tuple[int | None, int | None]
+Distances = tuple[NDArray[np.int64], list[Exact]]
 CAPABILITIES = {
     "outcomes": "the exact audit",
     "divergence": "the exact audit of pairs",
     "measure": "the replay audit",
     "sample": "the statistical audit",
 }
-
-
-@dataclass(frozen=True)
-class Raised:
-    """The output of a mechanism that raises instead: the kind of the error, never its text."""
-
-    error: str
 
 
 def exact_audit(
@@ -74,13 +71,12 @@ def exact_audit(
     Parameters
     ----------
     mechanism
-        Anything with ``outcomes(data)``: each output with its exact probability.
+        Anything with ``outcomes``: each output with its exact probability, from what the mechanism prepares
+        of a data set, or from the data where it has no ``prepare``.
     datasets
         Data sets of one universe, as points or as frames; all of them for a complete answer.
     claim
         The claim; what ``mechanism.guarantee`` says if not given, which must be the same for all data sets.
-    subject
-        What is audited, in words.
 
     A data set on which the mechanism raises is an output too: an error that another data set of the universe
     does not raise is a finding.
@@ -94,13 +90,15 @@ def exact_audit(
             hint="List a universe with universe_of.",
         )
     stated = claim is None
-    claim = mechanism.guarantee(prepared_by(mechanism, datasets[0])) if claim is None else claim
+    prepare = prepared_by(mechanism)
+    claim = mechanism.guarantee(prepare(datasets[0])) if claim is None else claim
     require_auditable(claim)
     require_one_universe(claim, datasets)
-    for number, data in enumerate(datasets[1:] if stated else (), start=1):
-        if _guarantee(mechanism, data) != claim:
+    ready = [outcome_of(prepare, data) for data in datasets]
+    for number, prepared in enumerate(ready[1:] if stated else (), start=1):
+        if _outcome(mechanism.guarantee, prepared) != claim:
             return _unequal_guarantees(claim, datasets, number, subject)
-    laws = [_law(mechanism, data) for data in datasets]
+    laws = [_law(mechanism, prepared) for prepared in ready]
     errors = {next(iter(law)) for law in laws}
     if len(errors) == 1 and isinstance(raised := errors.pop(), Raised):
         sentence = f"the mechanism raises {raised.error} on every data set: there is no output to audit"
@@ -109,11 +107,7 @@ def exact_audit(
 
 
 def audit_laws(
-    laws: Sequence[Mapping[Any, Fraction]],
-    datasets: Sequence[Any],
-    claim: Specification,
-    *,
-    subject: str = "the mechanism",
+    laws: Laws, datasets: Sequence[Any], claim: Specification, *, subject: str = "the mechanism"
 ) -> Finding:
     """Compare exact output laws of data sets of one universe with a claim."""
     distances, values = _distances(claim, datasets)
@@ -123,13 +117,13 @@ def audit_laws(
         sentence = "no two data sets of this universe are compared: the guarantee protects nothing here"
         return Finding("exact", subject, Verdict.VACUOUS, sentence, ZERO, details=details)
     if claim.budget.curve:
-        return _audit_curve(laws, distances, values, datasets, claim, subject, details)
+        return _audit_curve(laws, (distances, values), datasets, claim, subject, details)
     budget = allowed_loss(claim, datasets)
     if isinstance(claim.output_premetric, Multiplicative):
         found = steepest(laws, distances, values)
         loss, pair, event, distance = found.loss, (found.x, found.y), found.outcome, found.distance
     else:
-        loss, pair, event, distance = _slowest(laws, distances, values, claim)
+        loss, pair, event, distance = _slowest(laws, (distances, values), claim)
     details["attained"] = loss == budget
     if not exceeds(loss, budget, claim):
         sentence = f"the exact loss on {len(datasets)} data sets is {shown(loss)}, within {shown(budget)}"
@@ -162,9 +156,8 @@ def divergence_audit(
     Parameters
     ----------
     mechanism
-        Anything with ``divergence(x, y)``: the divergence of its output laws under the claim's premetric.
-    pairs
-        Two data sets of one universe each.
+        Anything with ``divergence``: of two prepared data sets that of the output laws, under the claim's
+        premetric.
     view
         A data set as the claim reads it, where the mechanism takes another form.
     companions
@@ -179,7 +172,7 @@ def divergence_audit(
             expected="at least one pair of data sets of one universe",
             hint="Make neighbours with stirred.audit.neighbours.",
         )
-    properties = claim.output_premetric.properties
+    properties, prepare = claim.output_premetric.properties, prepared_by(mechanism)
     compared = 0
     worst, within = ZERO, ZERO
     attained = False
@@ -191,8 +184,7 @@ def divergence_audit(
         if not properties.linear_group and distance > ONE:
             continue
         compared += 1
-        prepared = (prepared_by(mechanism, data) for data in (x, y))
-        loss = least_budget(mechanism.divergence(*prepared), distance)
+        loss = least_budget(mechanism.divergence(prepare(x), prepare(y)), distance)
         attained = attained or loss == allowed
         if loss > allowed:
             certificate = Certificate((x, y), distance, loss, allowed)
@@ -212,12 +204,6 @@ def divergence_audit(
     return Finding("exact", subject, Verdict.NOT_REFUTED, sentence, worst, within, details=details)
 
 
-def prepared_by(mechanism: Any, data: Any) -> Any:
-    """A data set as the mechanism prepares it; as it is, where it prepares nothing."""
-    prepare = getattr(mechanism, "prepare", None)
-    return data if prepare is None else prepare(data)
-
-
 def require_capability(mechanism: Any, name: str) -> None:
     """Refuse a mechanism that cannot do what an audit needs, and say which audits remain."""
     if callable(getattr(mechanism, name, None)):
@@ -231,14 +217,14 @@ def require_capability(mechanism: Any, name: str) -> None:
     )
 
 
-def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
-    try:
-        law = mechanism.outcomes(prepared_by(mechanism, data))
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:  # whatever the mechanism raises is an output that an adversary sees
-        return {Raised(type(error).__name__): Fraction(1)}
-    law = dict(law.items())
+def _outcome(method: Callable[[Any], Any], prepared: Any) -> Any:
+    """What a method returns or raises; what preparation raised, if it did."""
+    return prepared if isinstance(prepared, Raised) else outcome_of(method, prepared)
+
+
+def _law(mechanism: Any, prepared: Any) -> Mapping[Any, Fraction]:
+    found = _outcome(mechanism.outcomes, prepared)
+    law = {found: Fraction(1)} if isinstance(found, Raised) else dict(found.items())
     if sum(law.values()) != 1 or min(law.values()) < 0:
         raise InputError(
             "the outcomes are not a probability law",
@@ -249,7 +235,7 @@ def _law(mechanism: Any, data: Any) -> Mapping[Any, Fraction]:
     return law
 
 
-def _distances(claim: Specification, datasets: Sequence[Any]) -> tuple[NDArray[np.int64], list[Exact]]:
+def _distances(claim: Specification, datasets: Sequence[Any]) -> Distances:
     """Every distance by its position in the list of those that occur; -1 where a pair is not compared.
 
     Not compared is what is infinitely far apart; and beyond distance one where the output premetric has no
@@ -272,15 +258,11 @@ def _points(claim: Specification, datasets: Sequence[Any]) -> list[Any]:
     return [d if isinstance(d, given) else records_of(as_polars(d), claim.domain) for d in datasets]
 
 
-def _slowest(
-    laws: Sequence[Mapping[Any, Fraction]],
-    distances: NDArray[np.int64],
-    values: Sequence[Exact],
-    claim: Specification,
-) -> tuple[Exact, tuple[int | None, int | None], Any, Exact]:
+def _slowest(laws: Laws, apart: Distances, claim: Specification) -> tuple[Exact, Pair, Any, Exact]:
     """The largest loss under any premetric, pair by pair."""
+    distances, values = apart
     made = [Distribution(law) for law in laws]
-    best: tuple[Exact, tuple[int | None, int | None], Any, Exact] = (ZERO, (None, None), None, ZERO)
+    best: tuple[Exact, Pair, Any, Exact] = (ZERO, (None, None), None, ZERO)
     symmetric = claim.output_premetric.properties.symmetric and bool((distances == distances.T).all())
     for x, y in itertools.permutations(range(len(laws)), 2):
         if distances[x, y] < 0 or (symmetric and x > y):
@@ -293,15 +275,10 @@ def _slowest(
 
 
 def _audit_curve(
-    laws: Sequence[Mapping[Any, Fraction]],
-    distances: NDArray[np.int64],
-    values: Sequence[Exact],
-    datasets: Sequence[Any],
-    claim: Specification,
-    subject: str,
-    details: dict[str, Any],
+    laws: Laws, apart: Distances, datasets: Sequence[Any], claim: Specification, subject: str, details: Any
 ) -> Finding:
     """A curve has no single loss: a pair either keeps it or breaks it."""
+    distances, values = apart
     made, holds = [Distribution(law) for law in laws], curve_test(claim)
     for x, y in itertools.permutations(range(len(laws)), 2):
         if distances[x, y] < 0:
@@ -314,15 +291,6 @@ def _audit_curve(
                 "exact", subject, Verdict.VIOLATED, sentence, certificate=certificate, details=details
             )
     return Finding("exact", subject, Verdict.NOT_REFUTED, "every pair keeps the curve", details=details)
-
-
-def _guarantee(mechanism: Any, data: Any) -> Any:
-    try:
-        return mechanism.guarantee(prepared_by(mechanism, data))
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:
-        return Raised(type(error).__name__)
 
 
 def _unequal_guarantees(claim: Specification, datasets: Sequence[Any], number: int, subject: str) -> Finding:

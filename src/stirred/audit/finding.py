@@ -50,20 +50,12 @@ class Finding:
 
     Parameters
     ----------
-    audit
-        Which kind of audit.
-    subject
-        What was audited, in words.
-    verdict
-        How it ended.
     sentence
         One sentence for people; never a data value.
     measured
         The protection loss that was found or bounded from below, in the budget's linear unit.
     claimed
         The budget that was claimed, in the same unit.
-    certificate
-        What shows a violation.
     details
         Public facts: draws, confidence, ceiling, counts of universes.
     """
@@ -79,7 +71,6 @@ class Finding:
 
     @property
     def violated(self) -> bool:
-        """Whether the claim is refuted."""
         return self.verdict is Verdict.VIOLATED
 
     def record(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.errors import InputError, NotComputable
+from stirred.audit.claim import require_claim, table_in
+from stirred.errors import NotComputable
 from stirred.interchange import as_polars
 from stirred.spec import (
     Condition,
@@ -117,9 +118,10 @@ class MovableTable:
 
 
 def table_of(
-    data: Any, claim: Specification, columns: Iterable[str] | None, places: pl.DataFrame | None
+    claim: Specification, data: Any, columns: Iterable[str] | None, places: pl.DataFrame | None
 ) -> MovableTable:
     """The table of the protection unit, with what the claim's invariants see of it."""
+    require_claim(claim)
     schema, invariants = claim.domain.record_schema, declared_invariants(claim.multiverse)
     if schema is None or invariants is None:
         raise NotComputable(
@@ -132,14 +134,7 @@ def table_of(
         evaluate(invariant, data, schema)
     unit = claim.input_premetric.unit
     if isinstance(data, Mapping):
-        if unit not in data:
-            raise InputError(
-                f"the data have no table of {unit}",
-                field="data",
-                expected="a table of the protection unit",
-                hint="Pass a mapping from unit to frame.",
-            )
-        frame = as_polars(data[unit])
+        frame = table_in(data, unit)
         invariants = tuple(i for i in invariants if _unit(i) == unit)
     else:
         frame = as_polars(data)
@@ -183,19 +178,6 @@ def _where_features(invariant: Count | Sum) -> list[Feature]:
 
 def _unit(invariant: Any) -> str:
     return str(invariant.statistic.unit if isinstance(invariant, Threshold) else invariant.unit)
-
-
-def require_linear(invariants: Iterable[Any]) -> tuple[Count | Sum, ...]:
-    """Refuse invariants that are not counts or sums."""
-    given = tuple(invariants)
-    if not all(isinstance(invariant, Count | Sum) for invariant in given):
-        raise NotComputable(
-            "a move that keeps a threshold depends on the data",
-            field="invariants",
-            expected="counts and sums",
-            hint="Leave thresholds out and check them on each data set.",
-        )
-    return given
 
 
 def codes_of(frame: pl.DataFrame) -> Indices:

@@ -28,7 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit.finding import Finding, Verdict
-from stirred.audit.tails import Checks, Floats, binomial_cumulants, log_entropy_tail, log_tail, summed, worst
+from stirred.audit.tails import (
+    Checks,
+    Floats,
+    binomial_cumulants,
+    log_entropy_tail,
+    log_tail,
+    problem_of,
+    summed,
+)
 
 Ints = NDArray[np.int64]
 
@@ -44,8 +52,8 @@ def permutation_audit(
     strata: NDArray[Any],
     rate: Fraction,
     *,
-    matched: Mapping[str, NDArray[Any]] | None = None,
-    marks: Mapping[str, NDArray[Any]] | None = None,
+    matched: Mapping[str, NDArray[Any]] = {},
+    marks: Mapping[str, NDArray[Any]] = {},
     alpha: float = 1e-6,
     subject: str = "the draw",
 ) -> Finding:
@@ -58,14 +66,10 @@ def permutation_audit(
         whose values it receives.
     strata
         The stratum of every record, numbered from zero.
-    rate
-        The swap rate.
     matched
         Variables that are constant within strata, by name and as numbers: rates are compared by level.
     marks
         Other variables of the records: records of every level must move as often as others.
-    alpha
-        Probability of a false alarm.
     """
     sizes, used = np.bincount(strata), [table for table in tables if len(table)]
     draws, movable = sum(map(len, used)), int((sizes > 1).sum())
@@ -91,8 +95,8 @@ def permutation_problem(
     strata: NDArray[Any],
     rate: Fraction,
     *,
-    matched: Mapping[str, NDArray[Any]] | None = None,
-    marks: Mapping[str, NDArray[Any]] | None = None,
+    matched: Mapping[str, NDArray[Any]] = {},
+    marks: Mapping[str, NDArray[Any]] = {},
     alpha: float = 1e-6,
 ) -> str | None:
     """What of the law the draws break, in a sentence; None if nothing is found."""
@@ -103,17 +107,7 @@ def permutation_problem(
     if not (strata[drawn] == strata).all():
         return "a record receives the values of a record of another stratum"
     table = _Table(drawn, np.asarray(strata, dtype=np.int64), float(rate))
-    if not table.strata.size:
-        return None
-    failed = worst(_tests(table, matched or {}, marks or {}), alpha)
-    if failed is None:
-        return None
-    kind, log_chance = failed
-    return f"{kind.what}: by chance with a probability of less than {_power_of_ten(log_chance)}"
-
-
-def _power_of_ten(log_chance: float) -> str:
-    return f"1e{math.ceil(log_chance / math.log(10)):d}"
+    return problem_of(_tests(table, matched, marks), alpha) if table.strata.size else None
 
 
 @dataclass(frozen=True)

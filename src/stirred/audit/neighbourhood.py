@@ -49,8 +49,8 @@ Kind = Callable[[Indices], Iterator["_Proposal"]]
 
 
 def neighbour(
-    data: Any,
     claim: Specification,
+    data: Any,
     source: Source,
     *,
     attempts: int = ATTEMPTS,
@@ -58,12 +58,12 @@ def neighbour(
     places: pl.DataFrame | None = None,
 ) -> tuple[Any, Exact]:
     """Another data set of the same universe, near and with much changed, and its true distance."""
-    return neighbours(data, claim, source, 1, attempts=attempts, columns=columns, places=places)[0]
+    return neighbours(claim, data, source, 1, attempts=attempts, columns=columns, places=places)[0]
 
 
 def neighbours(
-    data: Any,
     claim: Specification,
+    data: Any,
     source: Source,
     count: int,
     *,
@@ -77,12 +77,8 @@ def neighbours(
     ----------
     data
         A frame, or a mapping from unit to frame; the table of the protection unit is changed.
-    claim
-        A specification with declared invariants.
     source
         Where the random choices come from; the same source gives the same neighbours.
-    count
-        How many to look for.
     attempts
         How many records, or pairs of records, to look at before all records are.
     columns
@@ -99,11 +95,11 @@ def neighbours(
         Moves of three records or more are not tried, nor two that change a sum against each other, and a
         record that is added is a copy of one that is there.
     """
-    table = table_of(data, claim, columns, places)
+    table = table_of(claim, data, columns, places)
     seen: set[Any] = set()
     streams = [
-        _accepted(data, claim, table, proposals, seen)
-        for proposals in _streams(table, claim, source, attempts, _COPIES * count)
+        _accepted(claim, data, table, proposals, seen)
+        for proposals in _streams(claim, table, source, attempts, _COPIES * count)
     ]
     found = tuple(itertools.islice(_in_turn(streams), count))
     if not found:
@@ -117,7 +113,7 @@ def neighbours(
 
 
 def _accepted(
-    data: Any, claim: Specification, table: MovableTable, proposals: Iterable[_Proposal], seen: set[Any]
+    claim: Specification, data: Any, table: MovableTable, proposals: Iterable[_Proposal], seen: set[Any]
 ) -> Iterator[tuple[Any, Exact]]:
     """The data sets that proposals lead to, each once, if they share the universe."""
     failures = 0
@@ -177,12 +173,12 @@ class _Proposal:
 
 
 def _streams(
-    table: MovableTable, claim: Specification, source: Source, attempts: int, count: int
+    claim: Specification, table: MovableTable, source: Source, attempts: int, count: int
 ) -> list[Iterator[_Proposal]]:
     """Moves of every kind; of each, first those that keep thresholds for certain, then others."""
-    everyone = permutation(source, table.frame.height)
+    everyone = permutation(source, table.frame.height).astype(np.int64)
     views = (table.strict(), table) if table.thresholds else (table,)
-    kinds = zip(*(_kinds(view, claim, source, attempts, count) for view in views), strict=True)
+    kinds = zip(*(_kinds(claim, view, source, attempts, count) for view in views), strict=True)
     return [_widening(kind, everyone, attempts) for of_views in kinds for kind in of_views]
 
 
@@ -193,7 +189,7 @@ def _widening(kind: Kind, everyone: Indices, attempts: int) -> Iterator[_Proposa
 
 
 def _kinds(
-    table: MovableTable, claim: Specification, source: Source, attempts: int, count: int
+    claim: Specification, table: MovableTable, source: Source, attempts: int, count: int
 ) -> Iterator[Kind]:
     whole = {name for compound in table.movable for name in compound} == set(table.names)
     if whole and not fixes_size(claim.input_premetric):
@@ -380,13 +376,8 @@ def _exchangeable(
     ]
     kept = np.ones(len(a), dtype=np.bool_)
     for seen in table.seen:
-        straight = same_statistics(before[0], after[0], seen, len(a)) & same_statistics(
-            before[1], after[1], seen, len(a)
-        )
-        across = same_statistics(before[0], after[1], seen, len(a)) & same_statistics(
-            before[1], after[0], seen, len(a)
-        )
-        kept &= straight | across
+        same = [[same_statistics(one, two, seen, len(a)) for two in after] for one in before]
+        kept &= (same[0][0] & same[1][1]) | (same[0][1] & same[1][0])
     return kept
 
 

@@ -36,8 +36,8 @@ from stirred.audit.tails import (
     log_square_tail,
     log_tail,
     log_weight,
+    problem_of,
     summed,
-    worst,
 )
 
 Ints = NDArray[np.int64]
@@ -102,15 +102,7 @@ def _many(count: int, one: str, many: str) -> str:
 
 def noise_problem(families: Sequence[Family], *, alpha: float = 1e-6) -> str | None:
     """What of the law the noise breaks, in a sentence; None if nothing is found."""
-    if not families:
-        return None
-    failed = worst(_tests(families), alpha)
-    if failed is None:
-        return None
-    kind, log_chance = failed
-    return (
-        f"{kind.what}: by chance with a probability of less than 1e{math.ceil(log_chance / math.log(10)):d}"
-    )
+    return problem_of(_tests(families), alpha) if families else None
 
 
 def _tests(families: Sequence[Family]) -> Iterator[Checks]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.audit.exact import prepared_by, require_capability
+from stirred.audit.exact import require_capability
+from stirred.audit.preparation import prepared_by
 from stirred.errors import InputError
 from stirred.noise import Source
 
@@ -18,10 +19,11 @@ Outputs = Any
 
 
 def sampler_of(sample: Any) -> Sample:
-    """The function to draw with: the one that is given, or the method ``sample`` of a mechanism."""
+    """The function to draw with: the one that is given, or the method ``sample`` of a mechanism, prepared."""
     if callable(getattr(sample, "sample", None)) or not callable(sample):
         require_capability(sample, "sample")
-        return lambda data, count, source: sample.sample(prepared_by(sample, data), count, source)
+        method, prepare = sample.sample, prepared_by(sample)
+        return lambda data, count, source: method(prepare(data), count, source)
     function: Sample = sample
     return function
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from stirred.audit.claim import allowed_loss, compared_distance, require_auditable
 from stirred.audit.finding import Certificate, Finding, Verdict
+from stirred.audit.raised import Raised, outcome_of
 from stirred.audit.tape import Call, Tape
 from stirred.errors import InputError
 from stirred.noise import Source
@@ -53,12 +54,6 @@ def replay_audit(
     ----------
     run
         A function of a data set and a tape that returns named artefacts: whatever leaves the building.
-    x, y
-        Two data sets of one universe of the claim.
-    claim
-        What the mechanism promises.
-    source
-        Randomness of the recording.
     more
         Further data sets of the universe to replay on.
     view
@@ -70,7 +65,8 @@ def replay_audit(
     others = [(other, compared_distance(claim, view(x), view(other), companions)) for other in (y, *more)]
     tape = Tape(source)
     first = _outcome(run, x, tape)
-    details = {"primitives": len(tape.calls), "artefacts": len(first), "replays": len(others)}
+    left = 1 if isinstance(first, Raised) else len(first)
+    details = {"primitives": len(tape.calls), "artefacts": left, "replays": len(others)}
     for other, distance in others:
         again = tape.again()
         second = _outcome(run, other, again)
@@ -132,27 +128,15 @@ def first_difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> str
     return None
 
 
-class Raised(dict[str, Any]):
-    """What a run that raises leaves behind: no artefact, and an error that everyone sees."""
-
-    def __init__(self, error: str) -> None:
-        super().__init__(error=error)
-        self.error = error
-
-
-def _outcome(run: Run, data: Any, tape: Tape) -> Mapping[str, Any]:
+def _outcome(run: Run, data: Any, tape: Tape) -> Any:
     """The artefacts of a run; an error is one. A file that is not there may be the data: that is one too."""
     try:
-        return run(data, tape)
+        return outcome_of(run, data, tape)
     except FileNotFoundError:
         return Raised("FileNotFoundError")
-    except (OSError, MemoryError):
-        raise
-    except Exception as error:
-        return Raised(type(error).__name__)
 
 
-def _different_errors(first: Mapping[str, Any], second: Mapping[str, Any]) -> Found | None:
+def _different_errors(first: Any, second: Any) -> Found | None:
     if not isinstance(first, Raised) and not isinstance(second, Raised):
         return None
     return "error", "the mechanism raises an error on one data set and not on the other", INFINITY, None

@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit import binomial
-from stirred.audit.claim import distance_between, require_auditable, require_same_universe
+from stirred.audit.claim import distance_between, far_apart, require_auditable, require_same_universe
 from stirred.audit.events import Event, Partition, counts_of, partitions
 from stirred.audit.finding import Certificate, Finding, Verdict
 from stirred.audit.outputs import Outputs, Sample, alike, outputs_of, sampler_of
+from stirred.audit.raised import Raised, outcome_of
 from stirred.errors import InputError
 from stirred.noise import Source
 from stirred.spec import (
@@ -79,14 +80,8 @@ def statistical_audit(
         Pairs of data sets, each in one universe of the claim and at a finite distance.
     claim
         What is audited. Claims about neighbours only are tested on pairs at distance one.
-    draws
-        Draws of each data set of a pair.
     alpha
         Probability of a false alarm, over the whole audit.
-    source
-        Randomness of the draws.
-    subject
-        What is audited, in words.
     events
         Events that are tested for each pair and direction.
     select
@@ -193,12 +188,7 @@ def _compared(claim: Specification, pairs: Sequence[tuple[Any, Any]]) -> list[_C
         require_same_universe(claim, x, y)
         both = distance_between(claim, x, y), distance_between(claim, y, x)
         if all(distance.is_infinite for distance in both):
-            raise InputError(
-                "the two data sets of a pair are infinitely far apart",
-                field="pairs",
-                expected="a finite distance: the claim allows any difference otherwise",
-                hint="Reach the second data set from the first by changes of single units.",
-            )
+            raise far_apart()
         linear = claim.output_premetric.properties.linear_group
         there, back = (d if d == ONE or (linear and not d.is_infinite) else None for d in both)
         if there is not None or back is not None:
@@ -242,12 +232,9 @@ def _drawn(draw: Sample, data: Any, plan: _Plan, source: Source) -> tuple[list[O
     """Draws to choose and draws to test, or the name of the error that was raised."""
     batches = []
     for phase, count in enumerate((plan.selected, plan.tested)):
-        try:
-            raw = draw(data, count, source.child(phase))
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # what a mechanism raises is an output that an adversary sees
-            return [], type(error).__name__
+        raw = outcome_of(draw, data, count, source.child(phase))
+        if isinstance(raw, Raised):
+            return [], raw.error
         batches.append(outputs_of(raw, count))
     return batches, ""
 
@@ -275,15 +262,8 @@ def _error_channel(
 
 
 def _raising(draw: Sample, data: Any, name: str, source: Source) -> tuple[int, int]:
-    raised = 0
-    for number in range(CALLS):
-        try:
-            draw(data, 1, source.child(number))
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # counted, not handled
-            raised += type(error).__name__ == name
-    return raised, CALLS
+    outcomes = (outcome_of(draw, data, 1, source.child(number)) for number in range(CALLS))
+    return sum(isinstance(found, Raised) and found.error == name for found in outcomes), CALLS
 
 
 def _weighed(
@@ -385,10 +365,11 @@ def _violated(best: _Evidence, details: Mapping[str, Any], subject: str) -> Find
     channel = f"the error channel ({how})" if isinstance(best.event, str) else f"an event ({how})"
     delta = getattr(best.promise.premetric, "delta", None)
     at = "" if delta is None else f" at delta {delta}"
+    least, most = math.floor(best.bounds[0] * 1e6) / 1e6, math.ceil(best.bounds[1] * 1e6) / 1e6
     sentence = (
         f"the loss is at least {best.measured.rounded(4, down=True)} for each unit of distance, above the "
-        f"claimed {shown(claimed)}{at}: {channel} has probability at least {_down(best.bounds[0])} on one "
-        f"data set and at most {_up(best.bounds[1])} on another at distance {best.distance}"
+        f"claimed {shown(claimed)}{at}: {channel} has probability at least {least:.6f} on one "
+        f"data set and at most {most:.6f} on another at distance {best.distance}"
     )
     return Finding(
         "statistical", subject, Verdict.VIOLATED, sentence, best.measured, claimed, certificate,
@@ -409,14 +390,6 @@ def _power_in_words(details: Mapping[str, Any]) -> str:
         f"{ceiling}; under Laplace noise the best half-line refutes a claim {FACTOR} times too small with "
         f"probability at least {chance:.2f}"
     )
-
-
-def _down(probability: float) -> str:
-    return f"{math.floor(probability * 1e6) / 1e6:.6f}"
-
-
-def _up(probability: float) -> str:
-    return f"{math.ceil(probability * 1e6) / 1e6:.6f}"
 
 
 class _Tested:

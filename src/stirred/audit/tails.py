@@ -62,6 +62,16 @@ def worst(tests: Iterable[Checks], alpha: float) -> tuple[Checks, float] | None:
     return found, float(found.log_tails.min())
 
 
+def problem_of(tests: Iterable[Checks], alpha: float) -> str | None:
+    """What ``worst`` finds, in a sentence; None if nothing is found."""
+    failed = worst(tests, alpha)
+    if failed is None:
+        return None
+    kind, log_chance = failed
+    power = math.ceil(log_chance / math.log(10))
+    return f"{kind.what}: by chance with a probability of less than 1e{power:d}"
+
+
 def log_tail(
     sums: Floats,
     groups: NDArray[np.int64],

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stirred.audit.claim import require_claim
 from stirred.errors import InputError, NotComputable
 from stirred.spec import (
     Attribute,
@@ -38,17 +39,11 @@ LARGEST_UNIVERSE = 20_000
 _STEPS_FOR_EACH = 100
 
 
-def universe_of(point: Any, claim: Specification, *, largest: int = LARGEST_UNIVERSE) -> tuple[Any, ...]:
+def universe_of(claim: Specification, point: Any, *, largest: int = LARGEST_UNIVERSE) -> tuple[Any, ...]:
     """Every data set that shares a universe with this one and is at finite distance of it, itself included.
 
-    Parameters
-    ----------
-    point
-        A tuple of records in the order of the schema's names, or a point of a listed domain.
-    claim
-        The specification.
-    largest
-        A universe with more data sets is refused.
+    ``point`` is a tuple of records in the order of the schema's names, or a point of a listed domain. More
+    than ``largest`` data sets are refused.
 
     Guarantee
         The data sets come in the order of ``Domain.enumerate``, each with its records in order. Where listed
@@ -58,17 +53,28 @@ def universe_of(point: Any, claim: Specification, *, largest: int = LARGEST_UNIV
         finer of a nesting pair belongs to the coarser value that the point shows. Declared levels are
         crossed freely, as in ``Domain.enumerate``.
     """
-    invariants = declared_invariants(claim.multiverse)
-    domain = claim.domain
+    require_claim(claim)
+    _require_point(point)
+    invariants, domain = declared_invariants(claim.multiverse), claim.domain
     schema = domain.record_schema
     if invariants is None or schema is None or domain.points is not None or domain.structure != "multiset":
-        found = _listed(point, claim)
+        found = _listed(claim, point)
     else:
-        found = _fibre(tuple(point), claim, invariants, schema, _STEPS_FOR_EACH * largest)
-    members = tuple(itertools.islice(_compared(point, claim, found), largest + 1))
+        found = _fibre(claim, tuple(point), invariants, schema, _STEPS_FOR_EACH * largest)
+    members = tuple(itertools.islice(_compared(claim, point, found), largest + 1))
     if len(members) > largest:
         raise _too_large(f"the universe has more than {largest} data sets")
     return members
+
+
+def _require_point(point: object) -> None:
+    if not isinstance(point, tuple | list | frozenset | str | int):
+        raise InputError(
+            "the data set is not a point of a domain",
+            field="point",
+            expected="a tuple of records in the order of the schema, or a point of a listed domain",
+            hint="Turn a frame into records: records_of(frame, claim.domain).",
+        )
 
 
 def frame_of(point: Sequence[Record], schema: Schema) -> pl.DataFrame:
@@ -105,7 +111,7 @@ def distance_of(claim: Specification, example: Any) -> Callable[[Any, Any], Exac
     return premetric.distance
 
 
-def _listed(point: Any, claim: Specification) -> Iterator[Any]:
+def _listed(claim: Specification, point: Any) -> Iterator[Any]:
     order = claim.domain.enumerate()
     if point not in order:
         raise _outside()
@@ -113,7 +119,7 @@ def _listed(point: Any, claim: Specification) -> Iterator[Any]:
     return (other for other in order if any(other in universe for universe in shared))
 
 
-def _compared(point: Any, claim: Specification, found: Iterable[Any]) -> Iterator[Any]:
+def _compared(claim: Specification, point: Any, found: Iterable[Any]) -> Iterator[Any]:
     """Those at finite distance, in either direction."""
     premetric = claim.input_premetric
     if isinstance(premetric, HammingUnordered | Hamming):
@@ -128,13 +134,11 @@ def _compared(point: Any, claim: Specification, found: Iterable[Any]) -> Iterato
 
 
 def _fibre(
-    point: tuple[Record, ...],
-    claim: Specification,
-    invariants: tuple[Any, ...],
-    schema: Schema,
-    steps: int,
+    claim: Specification, point: tuple[Any, ...], invariants: tuple[Any, ...], schema: Schema, steps: int
 ) -> Iterator[tuple[Record, ...]]:
     """Solutions of the count equations that keep the other invariants too."""
+    if not all(isinstance(record, tuple) and len(record) == len(schema.names) for record in point):
+        raise _outside()
     cells = _cells(point, schema)
     sizes = claim.domain.sizes
     if not set(point) <= set(cells) or (sizes is not None and len(point) not in sizes):
@@ -142,13 +146,13 @@ def _fibre(
     counts = [i for i in invariants if isinstance(i, Count)]
     others = [(i, i.of_records(point, schema)) for i in invariants if not isinstance(i, Count)]
     search = _Search(cells, counts, point, schema, steps)
-    for size in _sizes(point, claim, search):
+    for size in _sizes(claim, point, search):
         for found in search.solutions(size):
             if all(i.of_records(found, schema) == value for i, value in others):
                 yield found
 
 
-def _sizes(point: tuple[Record, ...], claim: Specification, search: _Search) -> tuple[int | None, ...]:
+def _sizes(claim: Specification, point: tuple[Record, ...], search: _Search) -> tuple[int | None, ...]:
     """The sizes to search; ``None`` where the invariants bound every cell."""
     if fixes_size(claim.input_premetric):
         return (len(point),)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.audit.claim import require_claim
 from stirred.audit.universe import distance_of
 from stirred.errors import InputError, NotComputable
 from stirred.interchange import Tabular, as_polars
@@ -47,13 +48,7 @@ class UniverseCount:
     nearest: Exact
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
-        return {
-            "size": self.size,
-            "pieces_by_one": self.pieces_by_one,
-            "pieces_by_two": self.pieces_by_two,
-            "nearest": str(self.nearest),
-        }
+        return vars(self) | {"nearest": str(self.nearest)}
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,6 @@ class UniverseCensus(Tabular):
 
     @property
     def singletons(self) -> int:
-        """Universes of one data set."""
         return sum(universe.size == 1 for universe in self.universes)
 
     @property
@@ -84,7 +78,6 @@ class UniverseCensus(Tabular):
         return min((universe.nearest for universe in self.universes), default=INFINITY)
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "datasets": self.datasets,
             "universes": len(self.universes),
@@ -98,7 +91,6 @@ class UniverseCensus(Tabular):
         }
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each universe."""
         import polars as pl
 
         types = {"size": pl.Int64, "pieces_by_one": pl.Int64, "pieces_by_two": pl.Int64, "nearest": pl.String}
@@ -113,8 +105,9 @@ def census(claim: Specification) -> UniverseCensus:
         one unit, or two; a universe in several pieces by one has data sets that no chain of neighbours
         inside it connects, so a loss between neighbours does not bound the loss between these.
     """
+    require_claim(claim)
     universes = [sorted(universe, key=repr) for universe in claim.universes()]
-    tables = [_distances(universe, claim) for universe in universes]
+    tables = [_distances(claim, universe) for universe in universes]
     accompanied = {
         point
         for universe, table in zip(universes, tables, strict=True)
@@ -122,9 +115,7 @@ def census(claim: Specification) -> UniverseCensus:
     }
     datasets = claim.domain.enumerate()
     return UniverseCensus(
-        datasets=len(datasets),
-        alone=len(datasets) - len(accompanied),
-        universes=tuple(map(_counted, tables)),
+        datasets=len(datasets), alone=len(datasets) - len(accompanied), universes=tuple(map(_counted, tables))
     )
 
 
@@ -137,7 +128,6 @@ class Determined:
 
     @property
     def number(self) -> int:
-        """How many there are."""
         return len(self.records)
 
     @property
@@ -153,7 +143,12 @@ class Determined:
 def determined(universe: Sequence[Sequence[Record]]) -> Determined:
     """What the invariants alone give away in one universe: the intersection of its data sets."""
     if not universe:
-        raise _empty()
+        raise InputError(
+            "the universe is empty",
+            field="universe",
+            expected="at least one data set",
+            hint="Pass the result of universe_of for a data set of the domain.",
+        )
     common = Counter(universe[0])
     for point in universe[1:]:
         common &= Counter(point)
@@ -264,9 +259,9 @@ def frechet(frame: object, match: Sequence[str], hold: Sequence[str], swap: Sequ
 
 
 def sensitivity_in_universe(
+    claim: Specification,
     statistic: Callable[[Any], Any],
     universe: Sequence[Any],
-    claim: Specification,
     *,
     norm: Literal["l1", "l2"] = "l1",
 ) -> Exact:
@@ -274,14 +269,10 @@ def sensitivity_in_universe(
 
     Parameters
     ----------
-    statistic
-        From a data set to a number or a sequence of numbers.
-    universe
-        Data sets of one universe.
     claim
         The specification whose distance counts.
-    norm
-        How a change is measured.
+    statistic
+        From a data set to a number or a sequence of numbers.
 
     Guarantee
         max over pairs of |q(x) - q(x')| / d(x, x'); infinite where the statistic differs at distance zero.
@@ -289,8 +280,9 @@ def sensitivity_in_universe(
         change between neighbours, by the triangle inequality. Invariants can only lower it; what they can
         raise is the change between the nearest data sets, which are then farther than one unit apart.
     """
+    require_claim(claim)
     values = [_vector(statistic(point)) for point in universe]
-    distances = _distances(universe, claim)
+    distances = _distances(claim, universe)
     worst = ZERO
     changes: dict[int, Fraction] = {}
     for i, j in itertools.permutations(range(len(universe)), 2):
@@ -343,7 +335,7 @@ def _pieces(joined: NDArray[np.bool_]) -> int:
     return int(connected_components(csr_array(joined), directed=False, return_labels=False))
 
 
-def _distances(points: Sequence[Any], claim: Specification) -> _Distances:
+def _distances(claim: Specification, points: Sequence[Any]) -> _Distances:
     if len(points) > LARGEST_TABLE:
         raise NotComputable(
             f"the universe has {len(points)} data sets",
@@ -410,12 +402,3 @@ def _vector(value: Any) -> tuple[Fraction, ...]:
 
 def _rest(record: Record, place: int) -> Record:
     return (*record[:place], *record[place + 1 :])
-
-
-def _empty() -> InputError:
-    return InputError(
-        "the universe is empty",
-        field="universe",
-        expected="at least one data set",
-        hint="Pass the result of universe_of for a data set of the domain.",
-    )

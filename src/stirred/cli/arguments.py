@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
 
 from stirred.errors import InputError, StirredError
+
+T = TypeVar("T")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 LARGEST_STRATUM = 10**15
 LARGEST_LOSS = 1_000
@@ -40,10 +47,7 @@ def probability(text: str, option: str) -> Fraction:
     """An exact number from 0 to 1."""
     from stirred.spec import as_fraction
 
-    try:
-        value = as_fraction(text)
-    except StirredError as error:
-        raise _unread(option, error) from None
+    value = _read(as_fraction, text, option)
     if not 0 <= value <= 1:
         raise InputError(
             f"{option} is not a probability",
@@ -58,10 +62,7 @@ def loss(text: str, option: str) -> str:
     """A protection loss that a mechanism can have: exact, positive and finite; as it was written."""
     from stirred.spec import Exact
 
-    try:
-        value = Exact.of(text)
-    except StirredError as error:
-        raise _unread(option, error) from None
+    value = _read(Exact.of, text, option)
     if not Exact.of(0) < value <= Exact.of(LARGEST_LOSS):
         raise InputError(
             f"{option} is not a loss to aim at",
@@ -76,13 +77,14 @@ def named(text: str, option: str) -> str:
     """A name that says something."""
     if not text.strip():
         raise InputError(
-            f"{option} is empty",
-            field=option,
-            expected="a name",
-            hint=f"Name it, or leave {option} out.",
+            f"{option} is empty", field=option, expected="a name", hint=f"Name it, or leave {option} out."
         )
     return text
 
 
-def _unread(option: str, error: StirredError) -> InputError:
-    return InputError(f"{option}: {error.problem}", field=option, expected=error.expected, hint=error.hint)
+def _read(reader: Callable[[str], T], text: str, option: str) -> T:
+    try:
+        return reader(text)
+    except StirredError as error:
+        problem = f"{option}: {error.problem}"
+        raise InputError(problem, field=option, expected=error.expected, hint=error.hint) from None

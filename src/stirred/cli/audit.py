@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.arguments import AsJson
 from stirred.cli.output import print_json, print_table, print_text, progress_by_level, reported
 
 app = typer.Typer(
     help="Audits: exact, by replay, by statistics; and their own self-test.", no_args_is_help=True
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 REFUTED = 3
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import AsJson
 from stirred.cli.output import print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The ledger of releases: what was spent, and what is left.", no_args_is_help=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 File = Annotated[Path, typer.Argument(help="The ledger file.")]
 
 
@@ -142,19 +142,9 @@ def _print_statement(statement: Statement, whole: bool) -> None:
     rows += [("overridden", reason) for reason in statement.overridden]
     print_table(statement.dataset, ("", ""), rows, first_whole=True)
     if whole and statement.spends:
-        print_table(
-            "Releases",
-            ("event", "when (UTC)", "by", "guarantee", "period", "status", "tainted"),
-            [
-                (
-                    s.sequence,
-                    s.at[:19],
-                    s.name,
-                    s.specification,
-                    s.period,
-                    s.status,
-                    "yes" if s.tainted else "",
-                )
-                for s in statement.spends
-            ],
-        )
+        columns = ("event", "when (UTC)", "by", "guarantee", "period", "status", "tainted")
+        releases = [
+            (s.sequence, s.at[:19], s.name, s.specification, s.period, s.status, "yes" if s.tainted else "")
+            for s in statement.spends
+        ]
+        print_table("Releases", columns, releases)

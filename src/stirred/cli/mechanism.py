@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.arguments import apart
+from stirred.cli.arguments import AsJson, apart
 from stirred.cli.output import print_json, print_table, print_text, reported
-from stirred.cli.spec import AsJson, BudgetText, Source, UserFile, audited, existing, load
+from stirred.cli.spec import BudgetText, Source, UserFile, audited, existing, load
 
 if TYPE_CHECKING:
     from stirred.spec import Comparison, Exact, FiniteMechanism, NotStronger, PairLoss, Specification, Verdict

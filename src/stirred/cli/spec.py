@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.arguments import apart, named
+from stirred.cli.arguments import AsJson, apart, named
 from stirred.cli.output import print_card, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
     from stirred.spec import Budget, Catalogue, Comparison, Entry, GamingAudit, NotStronger, Specification
 
 app = typer.Typer(
-    help="Guarantees as objects: five building blocks, compared block by block.",
-    no_args_is_help=True,
+    help="Guarantees as objects: five building blocks, compared block by block.", no_args_is_help=True
 )
 
 Source = Annotated[str, typer.Argument(help="A specification file (JSON) or a name of the catalogue.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 UserFile = Annotated[Path | None, typer.Option("--catalogue", help="A file with entries of your own.")]
 BudgetText = Annotated[
     str | None,

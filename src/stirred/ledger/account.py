@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from stirred.errors import Refusal, UnknownName
+from stirred.errors import InputError, Refusal, UnknownName
 from stirred.ledger.accountant import Part, Tally, carried, tally
 from stirred.ledger.amount import Amount, total, units_of
 from stirred.ledger.events import Group, Opened, Spent, guarantee
-from stirred.ledger.refusals import NotOpen, OverBudget, wrong
+from stirred.ledger.refusals import NotOpen, OverBudget
 from stirred.spec import Flavor, Specification, jointly
 
 
@@ -85,7 +85,6 @@ class Account:
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor in which the books are kept."""
         return self.ceiling.flavor
 
     @property
@@ -103,14 +102,13 @@ class Account:
         return self.holders.get(analyst, Tally(self.flavor))
 
     def of_period(self, period: str) -> Tally:
-        """The releases of one period."""
         return self.periods.get(period, Tally(self.flavor))
 
     def remaining(self, analyst: str | None = None, period: str | None = None) -> Amount:
         """What is left: of the data set, less what is set aside; of an allocation; of a period."""
         if period is not None:
             if self.each_period is None:
-                raise wrong(
+                raise InputError(
                     f"the data set {self.name} has no ceiling for each period",
                     field="period",
                     expected="a data set opened with each_period",
@@ -146,7 +144,7 @@ class Account:
                 where = f"the period {event.period} of {self.name}"
                 periods[event.period] = _charge(tally_before, part, limit, where)
         elif self.each_period is not None:
-            raise wrong(
+            raise InputError(
                 f"the data set {self.name} has a ceiling for each period",
                 field="period",
                 expected="the period of the release",
@@ -192,7 +190,6 @@ class Account:
         return replace(self, allowances={**self.allowances, analyst: self.held(analyst).amount()})
 
     def spend(self, sequence: int) -> Spend:
-        """A spend by its number."""
         if sequence not in self.spends:
             raise UnknownName(
                 f"event {sequence} is not a spend on {self.name}",
@@ -216,7 +213,6 @@ class Account:
         )
 
     def with_spend(self, spend: Spend) -> Account:
-        """With a spend added or changed."""
         pending = {plan: number for plan, number in self.pending.items() if number != spend.sequence}
         if spend.status == "open":
             pending[spend.plan] = spend.sequence
@@ -273,7 +269,7 @@ def _require_ceiling(ceiling: Specification, name: str) -> None:
     squared = budget.parametrisation in {"rho", "mu"}
     by_universe = not budget.is_constant or budget.policy is not None
     if by_universe or (squared and not budget.amount.is_infinite and budget.amount.square is None):
-        raise wrong(
+        raise InputError(
             "a ceiling is one exact number in every universe",
             field=f"{name}.budget",
             expected="a constant budget; for zCDP as rho_squared, for Gaussian DP with an exact square",

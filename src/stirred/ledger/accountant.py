@@ -60,7 +60,6 @@ class Tally:
     samples: tuple[tuple[Sample, tuple[Specification, ...]], ...] = ()
 
     def plus(self, part: Part) -> Tally:
-        """With one more release."""
         if part.sample is None:
             parts = [s for s in (self.direct, part.specification) if s is not None]
             return replace(self, direct=_composed(parts, self.flavor))

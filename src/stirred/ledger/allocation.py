@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from stirred.errors import NotImplied, StirredError
+from stirred.errors import InputError, NotImplied, StirredError
 from stirred.ledger.amount import Amount
-from stirred.ledger.refusals import wrong
 from stirred.spec import Exact, Flavor, Multiplicative, NormalisedRenyi, as_fraction
 
 Rule = Literal["equal", "weighted", "accuracy"]
@@ -31,7 +30,6 @@ class Equal:
     rule: Rule = "equal"
 
     def shares(self, whole: Amount, flavor: Flavor) -> dict[str, Amount]:
-        """The whole, divided."""
         return Weighted(dict.fromkeys(_distinct(self.analysts), 1)).shares(whole, flavor)
 
 
@@ -43,11 +41,10 @@ class Weighted:
     rule: Rule = "weighted"
 
     def shares(self, whole: Amount, flavor: Flavor) -> dict[str, Amount]:
-        """The whole, divided."""
         weights = {name: _positive(weight, "weights") for name, weight in self.weights.items()}
         _require_some(weights)
         if whole.is_infinite:
-            raise wrong(
+            raise InputError(
                 "an unlimited budget is not divided",
                 field="of",
                 expected="a finite amount to divide",
@@ -103,7 +100,7 @@ def cost(wanted: Wanted, flavor: Flavor) -> Amount:
     if isinstance(flavor.output_premetric, Multiplicative):
         miss = _positive(wanted.miss, "miss")
         if miss >= 1:
-            raise wrong(
+            raise InputError(
                 "the probability of a miss is not a probability",
                 field="miss",
                 expected="a number above 0 and below 1",
@@ -122,7 +119,7 @@ def cost(wanted: Wanted, flavor: Flavor) -> Amount:
 
 def _distinct(names: Sequence[str]) -> Sequence[str]:
     if isinstance(names, str) or len(set(names)) != len(names):
-        raise wrong(
+        raise InputError(
             "an analyst is named twice, or the analysts are not a list",
             field="analysts",
             expected="a list of different names",
@@ -133,7 +130,7 @@ def _distinct(names: Sequence[str]) -> Sequence[str]:
 
 def _require_some(names: Mapping[str, object]) -> None:
     if not names:
-        raise wrong(
+        raise InputError(
             "there is nobody to allocate to",
             field="analysts",
             expected="at least one analyst",
@@ -147,7 +144,7 @@ def _positive(value: object, name: str) -> Fraction:
     except StirredError:
         number = Fraction(0)
     if number <= 0:
-        raise wrong(
+        raise InputError(
             f"{name} is not positive",
             field=name,
             expected="an exact number above zero, such as 2, 1/3 or '0.5'",

@@ -22,6 +22,7 @@ from pathlib import Path
 from stirred.errors import InputError, StirredError
 from stirred.ledger.canonical import require_digest
 from stirred.ledger.chain import NOTHING, Head
+from stirred.ledger.refusals import unmade
 
 BEGINNING = Head(-1, NOTHING)
 
@@ -39,12 +40,7 @@ class HeadFile:
         try:
             self._put(head)
         except OSError as error:
-            raise InputError(
-                f"the head file {self.path.name} cannot be written ({error.strerror})",
-                field="path",
-                expected="a folder with room and permission to write",
-                hint="Choose another folder.",
-            ) from None
+            raise unmade(f"the head file {self.path.name} cannot be written", error) from None
 
     def write(self, head: Head) -> None:
         """Move the file forward, whole or not at all; where it cannot be written it stays behind."""

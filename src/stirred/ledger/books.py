@@ -13,29 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from stirred.errors import InputError, NonFreshSeeds, UnknownName
+from stirred.ledger import events
 from stirred.ledger.account import Account, Spend
 from stirred.ledger.amount import Amount
 from stirred.ledger.chain import Entry, Head
-from stirred.ledger.events import (
-    Abandoned,
-    Allocated,
-    Anchored,
-    Appointed,
-    Begun,
-    Discarded,
-    Event,
-    Finished,
-    Founded,
-    NonPrivate,
-    Opened,
-    Overridden,
-    Participated,
-    Resumed,
-    Spent,
-    Withdrawn,
-    guarantee,
-)
-from stirred.ledger.refusals import NotOpen, NotPermitted, wrong
+from stirred.ledger.events import Event, guarantee
+from stirred.ledger.refusals import NotOpen, NotPermitted
 from stirred.ledger.roles import Role, not_own, permitted
 from stirred.spec import compose
 
@@ -51,7 +34,6 @@ class Books:
     key: str | None = None
 
     def account(self, dataset: str) -> Account:
-        """The account of a data set."""
         if dataset not in self.accounts:
             known = ", ".join(sorted(self.accounts)) or "none so far"
             raise UnknownName(
@@ -65,21 +47,16 @@ class Books:
     def role(self, event: Event, name: str) -> Role:
         """The role under which a person may make an entry."""
         held: tuple[Role, ...] = self.people.get(name, ())
-        if isinstance(event, Founded) and self.head is None:
+        if isinstance(event, events.Founded) and self.head is None:
             held = ("owner",)
         role = permitted(event.kind, name, held)
-        if role == "analyst" and isinstance(event, _OWN):
+        if role == "analyst" and isinstance(event, events.Spent | events.Attempt):
             self._require_own(event, name)
         return role
 
-    def _require_own(
-        self, event: Spent | Begun | Resumed | Abandoned | Discarded | Finished, name: str
-    ) -> None:
-        if isinstance(event, Spent):
-            holder = event.analyst
-        else:
-            holder = self.account(event.dataset).spend(event.spend).analyst
-        if holder != name:
+    def _require_own(self, event: events.Spent | events.Attempt, name: str) -> None:
+        paid = event if isinstance(event, events.Spent) else self.account(event.dataset).spend(event.spend)
+        if paid.analyst != name:
             raise not_own(name)
 
     def after(self, entry: Entry) -> Books:
@@ -91,8 +68,8 @@ class Books:
                 expected="the first role that permits the act",
                 hint="Let the ledger choose the role.",
             )
-        if (self.head is None) != isinstance(entry.event, Founded):
-            raise wrong(
+        if (self.head is None) != isinstance(entry.event, events.Founded):
+            raise InputError(
                 "a ledger is founded once, by its first event",
                 field="event",
                 expected="one founding event, at the beginning",
@@ -103,16 +80,16 @@ class Books:
 
     def _with(self, entry: Entry) -> Books:
         event = entry.event
-        if isinstance(event, Founded):
+        if isinstance(event, events.Founded):
             return replace(self, people={event.owner: ("owner",)}, key=event.key)
-        if isinstance(event, Anchored):
+        if isinstance(event, events.Anchored):
             return self
-        if isinstance(event, Appointed):
+        if isinstance(event, events.Appointed):
             return self._appointed(event)
-        if isinstance(event, Opened):
+        if isinstance(event, events.Opened):
             return self._opened(event)
         account = self.account(event.dataset)
-        if isinstance(event, Spent):
+        if isinstance(event, events.Spent):
             seeds = self.seeds if event.seed is None else self.seeds | {event.seed}
             return replace(self._put(self._spent(account, event, entry)), seeds=seeds)
         return self._put(self._noted(account, event))
@@ -120,10 +97,10 @@ class Books:
     def _put(self, account: Account) -> Books:
         return replace(self, accounts={**self.accounts, account.name: account})
 
-    def _appointed(self, event: Appointed) -> Books:
+    def _appointed(self, event: events.Appointed) -> Books:
         people = {**self.people, event.person: event.roles}
         if not any("owner" in roles for roles in people.values()):
-            raise wrong(
+            raise InputError(
                 "the last owner cannot give up the role",
                 field="roles",
                 expected="at least one owner at any time",
@@ -131,9 +108,9 @@ class Books:
             )
         return replace(self, people=people)
 
-    def _opened(self, event: Opened) -> Books:
+    def _opened(self, event: events.Opened) -> Books:
         if event.dataset in self.accounts:
-            raise wrong(
+            raise InputError(
                 f"the data set {event.dataset} is open already",
                 field="dataset",
                 expected="a name that is not in the ledger",
@@ -141,7 +118,7 @@ class Books:
             )
         return self._put(Account.open(event))
 
-    def _spent(self, account: Account, event: Spent, entry: Entry) -> Account:
+    def _spent(self, account: Account, event: events.Spent, entry: Entry) -> Account:
         if event.plan in account.pending:
             raise NotOpen(
                 f"this plan has an open spend on {account.name}",
@@ -164,12 +141,12 @@ class Books:
         )
         return account.charged(event).with_spend(spend)
 
-    def require_payable(self, event: Spent) -> None:
+    def require_payable(self, event: events.Spent) -> None:
         """Refuse randomness that another release used, and an account that is nobody's."""
         self._require_fresh(event)
         self._require_analyst(event.analyst)
 
-    def _require_fresh(self, event: Spent) -> None:
+    def _require_fresh(self, event: events.Spent) -> None:
         """Composition with shared randomness needs the joint law."""
         if event.fresh and (event.seed is None or event.seed not in self.seeds):
             return
@@ -194,37 +171,20 @@ class Books:
             )
 
     def _noted(self, account: Account, event: Event) -> Account:
-        if isinstance(event, Resumed):
-            spend = account.spend(event.spend)
-            _require_attempt(spend, event.attempt - 1)
-            return account.with_spend(replace(spend, attempt=event.attempt))
-        if isinstance(event, Begun):
-            spend = account.spend(event.spend)
-            _require_attempt(spend, event.attempt)
-            return account.with_spend(replace(spend, begun=event.attempt))
-        if isinstance(event, Abandoned):
-            spend = account.spend(event.spend)
-            _require_attempt(spend, event.attempt)
-            return account.with_spend(replace(spend, abandoned=True))
-        if isinstance(event, Discarded):
-            return account.with_spend(_discarded(account.spend(event.spend), event.attempt))
-        if isinstance(event, Finished):
-            spend = account.spend(event.spend)
-            _require_attempt(spend, event.attempt)
-            _require_kept(spend)
-            return account.with_spend(replace(spend, manifest=event.manifest))
-        if isinstance(event, Allocated):
+        if isinstance(event, events.Attempt):
+            return account.with_spend(_attempted(account.spend(event.spend), event))
+        if isinstance(event, events.Allocated):
             for share in event.shares:
                 self._require_analyst(share.analyst)
             read = {s.analyst: Amount.read(s.amount, account.flavor) for s in event.shares}
             return account.allowed(read)
-        if isinstance(event, Withdrawn):
+        if isinstance(event, events.Withdrawn):
             return account.withdrawn(event.analyst)
-        if isinstance(event, NonPrivate):
+        if isinstance(event, events.NonPrivate):
             return replace(account, tainted=(*account.tainted, f"{event.step}: {event.reason}"))
-        if isinstance(event, Overridden):
+        if isinstance(event, events.Overridden):
             return replace(account, overridden=(*account.overridden, f"{event.step}: {event.reason}"))
-        if isinstance(event, Participated):
+        if isinstance(event, events.Participated):
             return self._tracked(account, event)
         raise InputError(
             "an event has no place here",
@@ -233,10 +193,10 @@ class Books:
             hint="Run `stirred ledger verify`.",
         )
 
-    def _tracked(self, account: Account, event: Participated) -> Account:
+    def _tracked(self, account: Account, event: events.Participated) -> Account:
         spend = account.spend(event.spend)
         if spend.tracked:
-            raise wrong(
+            raise InputError(
                 f"the participants of event {event.spend} are recorded already",
                 field="spend",
                 expected="a release whose participants are not yet recorded",
@@ -245,13 +205,25 @@ class Books:
         return account.with_spend(replace(spend, tracked=True))
 
 
-_OWN = (Spent, Begun, Resumed, Abandoned, Discarded, Finished)
+def _attempted(spend: Spend, event: events.Attempt) -> Spend:
+    if isinstance(event, events.Discarded):
+        return _discarded(spend, event.attempt)
+    resumed = isinstance(event, events.Resumed)
+    _require_attempt(spend, event.attempt - 1 if resumed else event.attempt)
+    if resumed:
+        return replace(spend, attempt=event.attempt)
+    if isinstance(event, events.Begun):
+        return replace(spend, begun=event.attempt)
+    if isinstance(event, events.Finished):
+        _require_kept(spend)
+        return replace(spend, manifest=event.manifest)
+    return replace(spend, abandoned=True)
 
 
 def _discarded(spend: Spend, attempt: int) -> Spend:
     """Refuse to call destroyed what has appeared, or what was destroyed before."""
     if spend.manifest is not None or not spend.discarded < attempt <= spend.attempt:
-        raise wrong(
+        raise InputError(
             f"event {spend.sequence} has no such attempt whose leftovers can be destroyed",
             field="attempt",
             expected="an attempt of a release that is not finished, once",

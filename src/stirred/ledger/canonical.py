@@ -43,15 +43,9 @@ def require_digest(text: object, field: str) -> str:
 
 def require_name(text: object, field: str) -> str:
     """A short printable name, or an error that names the field."""
-    if not isinstance(text, str) or not text.strip() or text != text.strip() or not text.isprintable():
-        raise _unnamed(field)
-    if len(text) > LONGEST_NAME:
-        raise _unnamed(field)
-    return text
-
-
-def _unnamed(field: str) -> InputError:
-    return InputError(
+    if isinstance(text, str) and text.isprintable() and 0 < len(text.strip()) == len(text) <= LONGEST_NAME:
+        return text
+    raise InputError(
         f"{field} is not a name",
         field=field,
         expected=f"1 to {LONGEST_NAME} printable characters, without spaces around them",

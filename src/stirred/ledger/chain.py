@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.canonical import canonical, digest, require_digest
 from stirred.ledger.events import Event, read, write
-from stirred.ledger.refusals import TamperedLedger
+from stirred.ledger.refusals import tampered
 from stirred.ledger.roles import Role
 
 FORMAT = 1
@@ -45,7 +45,6 @@ class Head:
 
     @classmethod
     def parse(cls, text: str) -> Head:
-        """Read what ``str`` wrote."""
         number, _, name = text.partition(":")
         if not number.isdecimal():
             raise InputError(
@@ -82,7 +81,6 @@ class Entry:
         )
 
     def row(self) -> Row:
-        """The entry as it is stored."""
         body = self.body()
         return Row(self.sequence, body, digest(body))
 
@@ -103,12 +101,7 @@ def follow(rows: Iterable[Row], after: Head | None = None) -> Iterator[Entry]:
     """The entries of a chain, one by one; the first fault is refused by name."""
     for entry, findings in inspect(rows, after):
         if findings or entry is None:
-            raise TamperedLedger(
-                findings[0].message,
-                field="ledger",
-                expected="an unbroken chain of events",
-                hint="Run `stirred ledger verify`, restore a copy, and find out who wrote to the ledger.",
-            )
+            raise tampered(findings[0].message, "an unbroken chain of events")
         yield entry
 
 
@@ -158,14 +151,8 @@ def _read(row: Row) -> Entry | None:
         whole = body["format"] == FORMAT and isinstance(body["event"], dict)
         if not whole or type(body["sequence"]) is not int:
             return None
-        return Entry(
-            body["sequence"],
-            str(body["previous"]),
-            str(body["at"]),
-            by["name"],
-            by["role"],
-            read(body["event"]),
-        )
+        previous, at, event = str(body["previous"]), str(body["at"]), read(body["event"])
+        return Entry(body["sequence"], previous, at, by["name"], by["role"], event)
     except NewerSchema:
         if digest(row.body) == row.hash:
             raise

@@ -9,13 +9,14 @@ Assumes
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
-from stirred.errors import InputError, NewerSchema, StirredError
+from stirred.errors import InputError, NewerSchema, StirredError, not_a_specification
 from stirred.ledger.canonical import canonical, require_digest, require_name
 from stirred.ledger.roles import Role
 from stirred.spec import Block, Specification, as_fraction
@@ -33,7 +34,7 @@ class Group(Block):
     @field_validator("factor", mode="before")
     @classmethod
     def _exact(cls, value: object) -> str:
-        return str(_fraction(value, "a factor of at least one", low=Fraction(1)))
+        return _exact(value, lambda factor: factor >= 1, "a factor of at least one")
 
 
 class Sample(Block):
@@ -52,7 +53,7 @@ class Sample(Block):
     @field_validator("rate", mode="before")
     @classmethod
     def _exact(cls, value: object) -> str:
-        return str(_fraction(value, "a rate above 0 and at most 1", high=Fraction(1), above=Fraction(0)))
+        return _exact(value, lambda rate: 0 < rate <= 1, "a rate above 0 and at most 1")
 
 
 class Founded(Block):
@@ -112,49 +113,42 @@ class Spent(Block):
     sealed: bool = False
 
 
-class Begun(Block):
+class Attempt(Block):
+    """What happens to one attempt at a release that was paid for; ``spend`` is the number of its event."""
+
+    dataset: str
+    spend: int
+    attempt: int
+
+
+class Begun(Attempt):
     """An attempt at a release that is about to draw: from here on it may have left something behind."""
 
     kind: Literal["begun"] = "begun"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Resumed(Block):
+class Resumed(Attempt):
     """An interrupted release taken up again, under the same plan; earlier attempts may not finish."""
 
     kind: Literal["resumed"] = "resumed"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Abandoned(Block):
+class Abandoned(Attempt):
     """A release that is given up before it was finished: its spend stays, its products may not appear."""
 
     kind: Literal["abandoned"] = "abandoned"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Discarded(Block):
+class Discarded(Attempt):
     """What the attempts up to this one had drawn is destroyed; none of them may finish."""
 
     kind: Literal["discarded"] = "discarded"
-    dataset: str
-    spend: int
-    attempt: int
 
 
-class Finished(Block):
+class Finished(Attempt):
     """A release whose products are complete: their manifest's digest."""
 
     kind: Literal["finished"] = "finished"
-    dataset: str
-    spend: int
-    attempt: int
     manifest: str
 
 
@@ -276,12 +270,7 @@ def checked(event: Event) -> Event:
 def stored(specification: Specification, field: str) -> Record:
     """A specification as plain data, if it is read back exactly as it is."""
     if not isinstance(specification, Specification):
-        raise InputError(
-            f"{field} is not a specification",
-            field=field,
-            expected="a Specification: five building blocks, not a number",
-            hint="Use stirred.spec, or the guarantee() of a mechanism.",
-        )
+        raise not_a_specification(field)
     record = specification.record()
     if guarantee(record) != specification:
         raise InputError(
@@ -303,18 +292,11 @@ def _specification(text: str) -> Specification:
     return Specification.read(json.loads(text))
 
 
-def _fraction(
-    value: object,
-    expected: str,
-    low: Fraction | None = None,
-    high: Fraction | None = None,
-    above: Fraction | None = None,
-) -> Fraction:
+def _exact(value: object, holds: Callable[[Fraction], bool], expected: str) -> str:
     try:
         number = as_fraction(value)
     except StirredError:
         raise ValueError(expected) from None
-    outside = (low is not None and number < low) or (high is not None and number > high)
-    if outside or (above is not None and number <= above):
+    if not holds(number):
         raise ValueError(expected)
-    return number
+    return str(number)

@@ -11,11 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
+from stirred.errors import InputError
 from stirred.interchange import csv_text
 from stirred.ledger.canonical import canonical
 from stirred.ledger.chain import Entry
 from stirred.ledger.events import guarantee, write
-from stirred.ledger.refusals import wrong
 
 Format = Literal["json", "jsonl", "csv", "head"]
 FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv", "head")
@@ -37,11 +37,8 @@ def export(entries: Sequence[Entry], form: Format) -> str:
     if form == "head":
         last = entries[-1].row()
         return f"{last.sequence}:{last.hash}\n"
-    raise wrong(
-        "this format is not known",
-        field="format",
-        expected=" or ".join(FORMATS),
-        hint="Choose one of them.",
+    raise InputError(
+        "this format is not known", field="format", expected=" or ".join(FORMATS), hint="Choose one of them."
     )
 
 

@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from stirred.errors import InputError
 from stirred.ledger.canonical import require_digest
-from stirred.ledger.refusals import wrong
+from stirred.ledger.refusals import unmade
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Key:
     def tag(self, identifier: object) -> bytes:
         """The salted id of a person; a number and its decimal text are one id."""
         if isinstance(identifier, bool) or not isinstance(identifier, str | int) or identifier == "":
-            raise wrong(
+            raise InputError(
                 "an id is neither text nor a whole number",
                 field="ids",
                 expected="a non-empty text or an integer for each person",
@@ -67,12 +68,7 @@ class KeyFile:
         except FileExistsError:
             return self.read()
         except OSError as error:
-            raise wrong(
-                f"the key file {self.path.name} cannot be made ({error.strerror})",
-                field="path",
-                expected="a folder that exists or can be made, with permission to write",
-                hint="Choose another folder.",
-            ) from None
+            raise unmade(f"the key file {self.path.name} cannot be made", error) from None
         try:
             with os.fdopen(handle, "w", encoding="ascii") as file:
                 file.write(secrets.token_hex(32) + "\n")
@@ -81,12 +77,7 @@ class KeyFile:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.path.unlink()
-            raise wrong(
-                f"the key file {self.path.name} cannot be written ({error.strerror})",
-                field="path",
-                expected="room to write",
-                hint="Make room and try again.",
-            ) from None
+            raise unmade(f"the key file {self.path.name} cannot be written", error) from None
         return self.read()
 
     def read(self) -> Key:
@@ -94,7 +85,7 @@ class KeyFile:
         try:
             text = self.path.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
-            raise wrong(
+            raise InputError(
                 f"the key file {self.path.name} cannot be read",
                 field="key",
                 expected="the key file that was made with the ledger",

@@ -14,41 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stirred.errors import Refusal, StirredError
-from stirred.ledger import verification
+from stirred.errors import InputError, Refusal, StirredError
+from stirred.ledger import events, verification
 from stirred.ledger.account import Spend
 from stirred.ledger.allocation import Division
 from stirred.ledger.amount import Amount
 from stirred.ledger.anchor import HeadFile
 from stirred.ledger.books import Books
 from stirred.ledger.chain import NOTHING, Entry, Head, follow
-from stirred.ledger.events import (
-    Abandoned,
-    Allocated,
-    Anchored,
-    Appointed,
-    Begun,
-    Discarded,
-    Event,
-    Finished,
-    Founded,
-    Group,
-    NonPrivate,
-    Opened,
-    Overridden,
-    Participated,
-    Resumed,
-    Sample,
-    Share,
-    Spent,
-    Withdrawn,
-    checked,
-    stored,
-)
+from stirred.ledger.events import Event, Group, Sample, checked, stored
 from stirred.ledger.key import Key, KeyFile
 from stirred.ledger.participation import Participation, tags_digest
 from stirred.ledger.reader import LedgerReader, replaced
-from stirred.ledger.refusals import SameData, wrong
+from stirred.ledger.refusals import SameData
 from stirred.ledger.roles import ROLES, Role
 from stirred.ledger.seal import SECOND_CEILING, Drawing, known_elsewhere, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
@@ -86,7 +64,7 @@ class Ledger(LedgerReader):
     @classmethod
     def create(cls, path: Path | str, *, owner: str, patience: float = PATIENCE) -> Ledger:
         """Found a ledger in a new file; beside it a key (``.key``) and a head (``.head``)."""
-        checked(Founded(owner=owner))
+        checked(events.Founded(owner=owner))
         place = Path(path).resolve()
         storage = SqliteStorage.create(place, patience=patience)
         key = KeyFile(_beside(place, "key"))
@@ -119,7 +97,7 @@ class Ledger(LedgerReader):
             the head of its day, and the newest one is the one to use.
         """
         if self._anchor is None or self._anchor.read() is not None:
-            raise wrong(
+            raise InputError(
                 "the head file is there",
                 field="head",
                 expected="a ledger whose head file is lost",
@@ -133,26 +111,26 @@ class Ledger(LedgerReader):
         books = Books()
         for entry in entries:
             books = books.after(entry)
-        event = Anchored(sequence=head.sequence, head=head.hash)
+        event = events.Anchored(sequence=head.sequence, head=head.hash)
         books.role(event, by)
         self._anchor.begin(head)
         self._record(event, by)
 
     def found(self, owner: str, key: Key | None = None) -> None:
         """The first event of a new storage."""
-        self._record(Founded(owner=owner, key=None if key is None else key.fingerprint), owner)
+        self._record(events.Founded(owner=owner, key=None if key is None else key.fingerprint), owner)
 
     def appoint(self, person: str, *roles: Role, by: str) -> None:
         """Give a person roles, in place of those held before; none ends them. Owners appoint."""
         unknown = [role for role in roles if role not in ROLES]
         if unknown:
-            raise wrong(
+            raise InputError(
                 "this role is not known",
                 field="roles",
                 expected=" or ".join(ROLES),
                 hint="See the page on the ledger for who may do what.",
             )
-        self._record(Appointed(person=person, roles=tuple(dict.fromkeys(roles))), by)
+        self._record(events.Appointed(person=person, roles=tuple(dict.fromkeys(roles))), by)
 
     def open_dataset(
         self,
@@ -170,11 +148,8 @@ class Ledger(LedgerReader):
         ceiling. ``same_data`` is the reason why they may have one all the same; it is recorded.
         """
         each = None if each_period is None else stored(each_period, "each_period")
-        event = Opened(
-            dataset=dataset,
-            ceiling=stored(ceiling, "ceiling"),
-            each_period=each,
-            sealed=drawing is not None,
+        event = events.Opened(
+            dataset=dataset, ceiling=stored(ceiling, "ceiling"), each_period=each, sealed=drawing is not None
         )
 
         def decided(books: Books, transaction: Transaction) -> Event:
@@ -212,8 +187,6 @@ class Ledger(LedgerReader):
 
         Parameters
         ----------
-        specification
-            The guarantee of the mechanism, all five blocks.
         plan_digest
             SHA-256 of the frozen plan; only this plan can resume the release.
         by
@@ -298,21 +271,17 @@ class Ledger(LedgerReader):
             known = self._drawing(transaction, spend)
             if known is not None:
                 known.require_same(drawing)
-            return Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
+            return events.Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
 
-        event = self._record(decide, by).event
-        assert isinstance(event, Resumed)
-        return self._books.account(dataset).spend(event.spend)
+        return self._attempted(decide, by)
 
     def begin(self, spend: Spend, *, by: str) -> Spend:
         """Say that an attempt is about to draw, before it does."""
-        self._record(Begun(dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt), by)
-        return self._books.account(spend.dataset).spend(spend.sequence)
+        return self._attempted(events.Begun(**_attempt(spend)), by)
 
     def abandon(self, spend: Spend, *, by: str) -> Spend:
         """Give a release up before it is finished. What was spent stays spent; its run cannot finish."""
-        self._record(Abandoned(dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt), by)
-        return self._books.account(spend.dataset).spend(spend.sequence)
+        return self._attempted(events.Abandoned(**_attempt(spend)), by)
 
     def discard(self, spend: Spend, attempt: int, *, by: str) -> Spend:
         """Record that what the attempts up to this one had drawn is destroyed; none of them may finish.
@@ -320,12 +289,12 @@ class Ledger(LedgerReader):
         Of several runs that overtook the same attempts one writes the entry; for the others nothing changes.
         """
         try:
-            self._record(Discarded(dataset=spend.dataset, spend=spend.sequence, attempt=attempt), by)
+            return self._attempted(events.Discarded(**_attempt(spend) | {"attempt": attempt}), by)
         except StirredError:
             known = self._read().account(spend.dataset).spend(spend.sequence)
             if known.manifest is not None or known.discarded < attempt:
                 raise
-        return self._books.account(spend.dataset).spend(spend.sequence)
+            return known
 
     def finish(self, spend: Spend, manifest_digest: str, *, by: str) -> Spend:
         """Mark a release as complete, with the digest of its manifest.
@@ -336,13 +305,13 @@ class Ledger(LedgerReader):
         known = self._read().account(spend.dataset).spend(spend.sequence)
         if (known.manifest, known.attempt) == (manifest_digest, spend.attempt):
             return known
-        self._record(
-            Finished(
-                dataset=spend.dataset, spend=spend.sequence, attempt=spend.attempt, manifest=manifest_digest
-            ),
-            by,
-        )
-        return self._books.account(spend.dataset).spend(spend.sequence)
+        return self._attempted(events.Finished(**_attempt(spend), manifest=manifest_digest), by)
+
+    def _attempted(self, event: Event | Decide, by: str) -> Spend:
+        """Record what happens to an attempt; the spend after it."""
+        made = self._record(event, by).event
+        assert isinstance(made, events.Attempt)
+        return self._books.account(made.dataset).spend(made.spend)
 
     def allocate(
         self, dataset: str, division: Division, *, by: str, of: Specification | None = None
@@ -356,28 +325,30 @@ class Ledger(LedgerReader):
             account = books.account(dataset)
             whole = account.unreserved() if of is None else account.priced(of)
             shares = division.shares(whole, account.flavor)
-            return Allocated(
+            return events.Allocated(
                 dataset=dataset,
                 rule=division.rule,
-                shares=tuple(Share(analyst=name, amount=part.record()) for name, part in shares.items()),
+                shares=tuple(
+                    events.Share(analyst=name, amount=part.record()) for name, part in shares.items()
+                ),
             )
 
         event = self._record(decide, by).event
-        assert isinstance(event, Allocated)
+        assert isinstance(event, events.Allocated)
         flavor = self._books.account(dataset).flavor
         return {share.analyst: Amount.read(share.amount, flavor).within(flavor) for share in event.shares}
 
     def withdraw(self, dataset: str, analyst: str, *, by: str) -> None:
         """Return what an analyst has not spent to the data set. What is spent stays spent."""
-        self._record(Withdrawn(dataset=dataset, analyst=analyst), by)
+        self._record(events.Withdrawn(dataset=dataset, analyst=analyst), by)
 
     def non_private_step(self, dataset: str, step: str, reason: str, *, by: str) -> None:
         """Record a step on the confidential data that no guarantee covers: it taints all that follows."""
-        self._record(NonPrivate(dataset=dataset, step=step, reason=reason), by)
+        self._record(events.NonPrivate(dataset=dataset, step=step, reason=reason), by)
 
     def override(self, dataset: str, step: str, reason: str, *, by: str) -> None:
         """Record that an open step of the checklist was overridden. Owners override."""
-        self._record(Overridden(dataset=dataset, step=step, reason=reason), by)
+        self._record(events.Overridden(dataset=dataset, step=step, reason=reason), by)
 
     def participate(self, spend: Spend, ids: Iterable[object], *, limit: int, by: str) -> Participation:
         """Record who took part in a release, by salted id, and count the persons in too many releases.
@@ -385,14 +356,14 @@ class Ledger(LedgerReader):
         The count is confidential, as are the ids: it is for the steward, not for publication.
         """
         if type(limit) is not int or limit < 1:
-            raise wrong(
+            raise InputError(
                 "the limit is not a number of releases",
                 field="limit",
                 expected="a whole number of at least one",
                 hint="A person who appears in more releases than this raises the alarm.",
             )
         tags = self._secret().tags(ids)
-        event = Participated(dataset=spend.dataset, spend=spend.sequence, tags=tags_digest(tags))
+        event = events.Participated(dataset=spend.dataset, spend=spend.sequence, tags=tags_digest(tags))
         over = 0
 
         def keep(transaction: Transaction) -> None:
@@ -415,8 +386,8 @@ class Ledger(LedgerReader):
         sample: Sample | None,
         group: Group | None,
         drawing: Drawing | None,
-    ) -> Spent:
-        return Spent(
+    ) -> events.Spent:
+        return events.Spent(
             dataset=dataset,
             specification=stored(specification, "specification"),
             plan=plan,
@@ -479,6 +450,10 @@ class Ledger(LedgerReader):
         when = at.isoformat(timespec="microseconds")
         entry = Entry(sequence, previous, when, by, books.role(event, by), event)
         return books.after(entry), entry
+
+
+def _attempt(spend: Spend) -> dict[str, Any]:
+    return {"dataset": spend.dataset, "spend": spend.sequence, "attempt": spend.attempt}
 
 
 def _permitted(books: Books, dataset: str) -> bool:

@@ -24,7 +24,6 @@ class Participation:
 
     @property
     def alarm(self) -> bool:
-        """Whether anybody does."""
         return self.over > 0
 
 

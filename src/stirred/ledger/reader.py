@@ -19,7 +19,7 @@ from stirred.ledger.books import Books
 from stirred.ledger.chain import Entry, Finding, Head, follow
 from stirred.ledger.export import Format, export
 from stirred.ledger.key import Key, KeyFile
-from stirred.ledger.refusals import TamperedLedger, wrong
+from stirred.ledger.refusals import TamperedLedger
 from stirred.ledger.roles import Role
 from stirred.ledger.seal import Drawing, drawing_of
 from stirred.ledger.statement import Statement
@@ -72,7 +72,7 @@ class LedgerReader:
             return account.composed(period)
         units = account.by_unit(period)
         if unit not in units:
-            raise wrong(
+            raise InputError(
                 f"no release of {dataset} protects this unit",
                 field="unit",
                 expected=f"one of: {', '.join(units) or 'none so far'}",
@@ -81,7 +81,6 @@ class LedgerReader:
         return units[unit]
 
     def statement(self, dataset: str) -> Statement:
-        """Everything about the account of a data set."""
         return Statement.of(self._read().account(dataset))
 
     def datasets(self) -> tuple[str, ...]:
@@ -89,7 +88,6 @@ class LedgerReader:
         return tuple(self._read().accounts)
 
     def people(self) -> dict[str, tuple[Role, ...]]:
-        """Who holds which roles."""
         return dict(self._read().people)
 
     def head(self) -> Head:
@@ -175,7 +173,7 @@ class LedgerReader:
     def _secret(self) -> Key:
         found = self._key_of(self._read().key)
         if found is None:
-            raise wrong(
+            raise InputError(
                 "this ledger has no key",
                 field="key",
                 expected="a ledger made with a key file",
@@ -189,7 +187,7 @@ class LedgerReader:
             return None
         key = self._key.read()
         if key.fingerprint != fingerprint:
-            raise wrong(
+            raise InputError(
                 f"the key file {self._key.path.name} is not the key of this ledger",
                 field="key",
                 expected="the key file that was made with the ledger",
@@ -220,7 +218,7 @@ def replaced(head: Head, witness: str) -> TamperedLedger:
 
 
 def _unfounded() -> InputError:
-    return wrong(
+    return InputError(
         "the ledger is empty",
         field="ledger",
         expected="a ledger with its founding event",

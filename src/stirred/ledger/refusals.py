@@ -23,7 +23,6 @@ class OverBudget(Refusal):
         self.requested, self.remaining, self.difference = requested, remaining, difference
 
     def as_dict(self) -> dict[str, str]:
-        """The error as one flat object, with the three amounts."""
         return super().as_dict() | {
             "requested": str(self.requested),
             "remaining": str(self.remaining),
@@ -91,6 +90,21 @@ class LedgerBusy(InputError):
     code = "ledger-busy"
 
 
-def wrong(problem: str, *, field: str, expected: str, hint: str) -> InputError:
-    """A wrong call."""
-    return InputError(problem, field=field, expected=expected, hint=hint)
+def unmade(what: str, error: OSError) -> InputError:
+    """The refusal where a file of the ledger cannot be made or written."""
+    return InputError(
+        f"{what} ({error.strerror})",
+        field="path",
+        expected="a folder that exists or can be made, with room and permission to write",
+        hint="Choose another folder, or make room.",
+    )
+
+
+def tampered(message: str, expected: str) -> TamperedLedger:
+    """The refusal of a ledger that somebody wrote to past its rules."""
+    return TamperedLedger(
+        message,
+        field="ledger",
+        expected=expected,
+        hint="Run `stirred ledger verify`, restore a copy, and find out who wrote to the ledger.",
+    )

@@ -13,53 +13,36 @@ from stirred.ledger.refusals import NotPermitted
 Role = Literal["owner", "curator", "allocator", "analyst"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
-MAY: dict[str, tuple[Role, ...]] = {
-    "founded": ("owner",),
-    "anchored": ("owner",),
-    "appointed": ("owner",),
-    "opened": ("owner",),
-    "overridden": ("owner",),
-    "allocated": ("allocator",),
-    "withdrawn": ("allocator",),
-    "spent": ("curator", "analyst"),
-    "begun": ("curator", "analyst"),
-    "resumed": ("curator", "analyst"),
-    "abandoned": ("curator", "analyst"),
-    "discarded": ("curator", "analyst"),
-    "finished": ("curator", "analyst"),
-    "participated": ("curator",),
-    "non-private": ("owner", "curator", "allocator", "analyst"),
-}
-
-_ACTS = {
-    "founded": "found a ledger",
-    "anchored": "renew the head file",
-    "appointed": "appoint people",
-    "opened": "open a data set",
-    "overridden": "override a step of the checklist",
-    "allocated": "allocate budget",
-    "withdrawn": "withdraw an allocation",
-    "spent": "spend budget",
-    "begun": "begin a release",
-    "resumed": "resume a release",
-    "abandoned": "abandon a release",
-    "discarded": "record what was destroyed",
-    "finished": "finish a release",
-    "participated": "record who took part",
-    "non-private": "record a step without protection",
+_ACTS: dict[str, tuple[str, tuple[Role, ...]]] = {
+    "founded": ("found a ledger", ("owner",)),
+    "anchored": ("renew the head file", ("owner",)),
+    "appointed": ("appoint people", ("owner",)),
+    "opened": ("open a data set", ("owner",)),
+    "overridden": ("override a step of the checklist", ("owner",)),
+    "allocated": ("allocate budget", ("allocator",)),
+    "withdrawn": ("withdraw an allocation", ("allocator",)),
+    "spent": ("spend budget", ("curator", "analyst")),
+    "begun": ("begin a release", ("curator", "analyst")),
+    "resumed": ("resume a release", ("curator", "analyst")),
+    "abandoned": ("abandon a release", ("curator", "analyst")),
+    "discarded": ("record what was destroyed", ("curator", "analyst")),
+    "finished": ("finish a release", ("curator", "analyst")),
+    "participated": ("record who took part", ("curator",)),
+    "non-private": ("record a step without protection", ROLES),
 }
 
 
 def permitted(kind: str, name: str, held: tuple[Role, ...]) -> Role:
     """The role under which a person may do an act; a refusal if there is none."""
-    for role in MAY[kind]:
+    act, roles = _ACTS[kind]
+    for role in roles:
         if role in held:
             return role
     owned = " and ".join(held) if held else "no role"
     raise NotPermitted(
-        f"{name} holds {owned} and may not {_ACTS[kind]}",
+        f"{name} holds {owned} and may not {act}",
         field="by",
-        expected=f"a person appointed as {' or '.join(MAY[kind])}",
+        expected=f"a person appointed as {' or '.join(roles)}",
         hint="An owner appoints people: ledger.appoint(name, role, by=owner).",
     )
 

@@ -46,7 +46,6 @@ class Drawing:
     data: Mapping[str, str]
 
     def text(self, dataset: str) -> str:
-        """As it is kept."""
         return canonical({"dataset": dataset, "place": self.place, "data": dict(self.data)})
 
     @classmethod

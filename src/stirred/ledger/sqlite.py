@@ -18,11 +18,12 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.chain import Row
-from stirred.ledger.refusals import LedgerBusy, wrong
+from stirred.ledger.refusals import LedgerBusy, unmade
 from stirred.ledger.seal import Seal
 from stirred.ledger.storage import Storage, Transaction
 
@@ -45,16 +46,9 @@ _SCHEMA = (
 
 
 class SqliteStorage(Storage):
-    """Entries in a SQLite file.
+    """Entries in a SQLite file, made by ``SqliteStorage.create``.
 
-    Parameters
-    ----------
-    path
-        The file, made by ``SqliteStorage.create``.
-    patience
-        Seconds to wait for another writer.
-    read_only
-        Open the file for reading only, as an auditor would.
+    ``patience`` is how many seconds to wait for another writer; an auditor opens the file ``read_only``.
     """
 
     def __init__(self, path: Path | str, *, patience: float = PATIENCE, read_only: bool = False) -> None:
@@ -71,18 +65,13 @@ class SqliteStorage(Storage):
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(storage.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except OSError as error:
-            raise wrong(
-                f"the ledger {storage.path.name} cannot be made ({error.strerror})",
-                field="path",
-                expected="a folder that exists or can be made, with permission to write",
-                hint="Choose another folder.",
-            ) from None
+            raise unmade(f"the ledger {storage.path.name} cannot be made", error) from None
         with storage._transaction("BEGIN IMMEDIATE") as connection:
             if not storage._number(connection, "SELECT COUNT(*) FROM sqlite_schema"):
                 for statement in _SCHEMA:
                     connection.execute(statement)
             elif not storage._unfounded(connection):
-                raise wrong(
+                raise InputError(
                     f"{storage.path.name} exists already",
                     field="path",
                     expected="a file that does not exist",
@@ -96,17 +85,16 @@ class SqliteStorage(Storage):
             return False
         return self._number(connection, "SELECT COUNT(*) FROM event") == 0
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Transaction]:
+    def writing(self) -> AbstractContextManager[Transaction]:
         """One writer at a time: the lock is taken at the beginning, not at the first write."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            self._require_ledger(connection)
-            yield _SqliteTransaction(connection)
+        return self._opened("BEGIN IMMEDIATE")
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        return self._opened("BEGIN")
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """A snapshot."""
-        with self._transaction("BEGIN") as connection:
+    def _opened(self, begin: str) -> Iterator[Transaction]:
+        with self._transaction(begin) as connection:
             self._require_ledger(connection)
             yield _SqliteTransaction(connection)
 
@@ -128,7 +116,7 @@ class SqliteStorage(Storage):
 
     def _connect(self) -> sqlite3.Connection:
         if not os.path.isfile(self.path):
-            raise wrong(
+            raise InputError(
                 f"there is no ledger {self.path.name}",
                 field="path",
                 expected="a file made by Ledger.create",
@@ -146,19 +134,15 @@ class SqliteStorage(Storage):
         version = self._number(connection, "PRAGMA user_version")
         if self._number(connection, "PRAGMA application_id") != APPLICATION:
             raise self._not_a_ledger()
-        if version > SCHEMA_VERSION:
-            raise NewerSchema(
+        newer = version > SCHEMA_VERSION
+        if version != SCHEMA_VERSION:
+            raise (NewerSchema if newer else InputError)(
                 f"the ledger has schema version {version}; this stirred writes {SCHEMA_VERSION}",
                 field="schema_version",
                 expected=f"{SCHEMA_VERSION}",
-                hint="Upgrade stirred; nothing is written to a newer ledger.",
-            )
-        if version < SCHEMA_VERSION:
-            raise wrong(
-                f"the ledger has schema version {version}; this stirred writes {SCHEMA_VERSION}",
-                field="schema_version",
-                expected=f"{SCHEMA_VERSION}",
-                hint="No release of stirred wrote this version: restore the ledger from a copy.",
+                hint="Upgrade stirred; nothing is written to a newer ledger."
+                if newer
+                else "No release of stirred wrote this version: restore the ledger from a copy.",
             )
 
     @staticmethod
@@ -166,7 +150,7 @@ class SqliteStorage(Storage):
         return int(connection.execute(query).fetchone()[0])
 
     def _not_a_ledger(self) -> InputError:
-        return wrong(
+        return InputError(
             f"{self.path.name} is not a ledger",
             field="path",
             expected="a file made by Ledger.create",
@@ -185,20 +169,13 @@ class SqliteStorage(Storage):
                 expected=f"the ledger within {self.patience:g} seconds",
                 hint="Try again; if no process is running, look for one that hangs.",
             )
-        for words, problem, hint in _MESSAGES:
-            if words in text:
-                return wrong(
-                    f"{problem} ({name})", field="ledger", expected=_WRITABLE, hint=f"{hint} {_TRUE}"
-                )
-        return wrong(
-            f"the ledger {name} cannot be read or written",
-            field="ledger",
-            expected=_WRITABLE,
-            hint=f"Run `stirred ledger verify`. {_TRUE}",
-        )
+        said = ((f"{problem} ({name})", hint) for words, problem, hint in _MESSAGES if words in text)
+        unknown = f"the ledger {name} cannot be read or written", "Run `stirred ledger verify`."
+        problem, hint = next(said, unknown)
+        expected = "a ledger file and its folder, with room and permission to write"
+        return InputError(problem, field="ledger", expected=expected, hint=f"{hint} {_TRUE}")
 
 
-_WRITABLE = "a ledger file and its folder, with room and permission to write"
 _TRUE = "Nothing was recorded, and what was recorded before is kept."
 _MESSAGES = (
     ("disk is full", "there is no room to write the ledger", "Make room and try again."),

@@ -30,7 +30,6 @@ class Statement:
 
     @classmethod
     def of(cls, account: Account) -> Statement:
-        """Draw up the statement of an account."""
         flavor = account.flavor
         return cls(
             dataset=account.name,
@@ -85,7 +84,6 @@ class Preview:
 
     @property
     def fits(self) -> bool:
-        """Whether the release would be made."""
         return self.refusal is None
 
 

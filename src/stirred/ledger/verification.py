@@ -22,7 +22,7 @@ from stirred.ledger.chain import Entry, Finding, Head, Row, follow, inspect
 from stirred.ledger.events import Participated
 from stirred.ledger.key import Key
 from stirred.ledger.participation import tags_digest
-from stirred.ledger.refusals import TamperedLedger
+from stirred.ledger.refusals import tampered
 from stirred.ledger.seal import sealed
 from stirred.ledger.storage import Transaction
 from stirred.spec import Specification
@@ -40,11 +40,9 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {
             "ok": self.ok,
             "events": self.events,
@@ -135,12 +133,7 @@ def require_seals(transaction: Transaction, key: Key) -> None:
     """Refuse a ledger in which something sealed was changed or removed: its data may have another name."""
     found = _seals(transaction, list(follow(transaction.rows())), key)
     if found:
-        raise TamperedLedger(
-            found[0].message,
-            field="ledger",
-            expected="everything that was sealed, unchanged",
-            hint="Run `stirred ledger verify`, restore a copy, and find out who wrote to the ledger.",
-        )
+        raise tampered(found[0].message, "everything that was sealed, unchanged")
 
 
 def _seals(transaction: Transaction, entries: list[Entry], key: Key | None) -> list[Finding]:

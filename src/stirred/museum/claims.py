@@ -58,10 +58,11 @@ def claim(
     measure: OutputPremetric | None = None,
     schema: Schema | None = None,
     invariants: Sequence[Any] = (),
+    domain: Domain | None = None,
 ) -> Specification:
     """What the broken mechanism promises, and what its twin keeps."""
     return Specification(
-        domain=Domain(name="small data sets", stage=Stage.DATABASE, record_schema=schema),
+        domain=domain or Domain(name="small data sets", stage=Stage.DATABASE, record_schema=schema),
         multiverse=from_invariants(*invariants) if invariants else Trivial(),
         input_premetric=change,
         output_premetric=measure or Multiplicative(),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stirred.audit import Finding
@@ -40,11 +40,9 @@ class Examined:
 
     @property
     def killed(self) -> bool:
-        """Whether the broken mechanism is refuted."""
         return self.broken.violated
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "key": self.key,
             "title": self.title,
@@ -66,34 +64,28 @@ class SelfTest:
 
     @property
     def kills(self) -> int:
-        """How many broken mechanisms are refuted."""
         return sum(one.killed for one in self.examined)
 
     @property
     def runs(self) -> int:
-        """How many audits of twins were run."""
         return sum(one.runs for one in self.examined)
 
     @property
     def false_alarms(self) -> int:
-        """How many of them refuted the twin."""
         return sum(one.false_alarms for one in self.examined)
 
     @property
     def passed(self) -> bool:
-        """Every broken mechanism refuted, no twin."""
         return self.kills == len(self.examined) and not self.false_alarms
 
     @property
     def sentence(self) -> str:
-        """In one sentence."""
         return (
             f"{self.kills} of {len(self.examined)} broken mechanisms are refuted; {self.false_alarms} false "
             f"alarms in {self.runs:,} audits of their correct twins."
         )
 
     def record(self) -> dict[str, Any]:
-        """Plain data with stable keys."""
         return {
             "passed": self.passed,
             "kill_rate": self.kills / len(self.examined),
@@ -117,8 +109,6 @@ def self_test(
 
     Parameters
     ----------
-    keys
-        Which exhibits; all, unless told.
     full
         Repeat the audit of the twin a thousand times where it draws; once otherwise.
     seed
@@ -194,12 +184,5 @@ def _examine(task: Task) -> Examined:
 def _joined(parts: list[Examined]) -> Examined:
     """Batches of one exhibit as one result; it is killed only if it is in every batch."""
     first = next((part for part in parts if not part.killed), parts[0])
-    return Examined(
-        first.key,
-        first.title,
-        first.source,
-        first.broken,
-        sum(part.runs for part in parts),
-        sum(part.false_alarms for part in parts),
-        sum(part.seconds for part in parts),
-    )
+    sums = {name: sum(getattr(part, name) for part in parts) for name in ("runs", "false_alarms", "seconds")}
+    return replace(first, **sums)

@@ -19,8 +19,6 @@ class Exhibit:
     ----------
     key
         Short name, in lower case with hyphens.
-    title
-        What goes wrong, in one sentence.
     source
         Where it was published, or ``"our own"``.
     examine

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from stirred.audit import Finding, exact_audit
-from stirred.museum.claims import Law, geometric, pushed
+from stirred.museum.claims import ADD_OR_REMOVE, REPLACE, REPLACE_IN_PLACE, Law, claim, geometric, pushed
 from stirred.museum.exhibit import Exhibit
 from stirred.noise import Source
 from stirred.spec import (
@@ -23,13 +23,8 @@ from stirred.spec import (
     Domain,
     Exact,
     Hamming,
-    HammingUnordered,
-    Multiplicative,
     Schema,
     Specification,
-    SymmetricDifference,
-    Trivial,
-    from_invariants,
     independent_samples,
     poisson_sampling,
     shared_sample,
@@ -57,8 +52,8 @@ def independent(*laws: Mapping[Any, Fraction]) -> Law:
     return joint
 
 
-def _audit(law: Callable[[Any], Law], claim: Specification, points: tuple[Any, ...], subject: str) -> Finding:
-    return exact_audit(SimpleNamespace(outcomes=law), points, claim, subject=subject)
+def _audit(law: Callable[[Any], Law], promised: Specification, points: Any, subject: str) -> Finding:
+    return exact_audit(SimpleNamespace(outcomes=law), points, promised, subject=subject)
 
 
 def _counts(data: tuple[tuple[str], ...]) -> tuple[int, int]:
@@ -68,18 +63,12 @@ def _counts(data: tuple[tuple[str], ...]) -> tuple[int, int]:
 def _replace_one(broken: bool, source: Source) -> Finding:
     """Both counts of a table move when a record is replaced: the ratio 1/2 costs ln 4, and 1/4 ln 16."""
     ratio = Fraction(1, 4) if broken else Fraction(1, 2)
-    claim = Specification(
-        domain=Domain.datasets(SCHEMA, (2,)),
-        multiverse=Trivial(),
-        input_premetric=HammingUnordered(unit="person"),
-        output_premetric=Multiplicative(),
-        budget=Budget.epsilon("ln(4)"),
-    )
+    promised = claim(Budget.epsilon("ln(4)"), REPLACE, domain=Domain.datasets(SCHEMA, (2,)))
 
     def law(data: Any) -> Law:
         return independent(*(clamped_geometric(count, ratio, 2) for count in _counts(data)))
 
-    return _audit(law, claim, claim.domain.enumerate(), "counts by key")
+    return _audit(law, promised, promised.domain.enumerate(), "counts by key")
 
 
 def _threshold(broken: bool, source: Source) -> Finding:
@@ -89,14 +78,10 @@ def _threshold(broken: bool, source: Source) -> Finding:
     """
     ratio, threshold, largest = Fraction(1, 2), 3, 5
     beyond = threshold if broken else threshold - 1
-    known = Count(unit="person", where=(Condition(attribute="key", levels=("a",)),))
-    claim = Specification(
-        domain=Domain.datasets(SCHEMA, (1, 2)),
-        multiverse=from_invariants(known),
-        input_premetric=SymmetricDifference(unit="person"),
-        output_premetric=Approximate(delta=Exact(ratio**beyond / (1 + ratio))),
-        budget=Budget.epsilon("ln(2)"),
-    )
+    known = Count(unit="record", where=(Condition(attribute="key", levels=("a",)),))
+    measure = Approximate(delta=Exact(ratio**beyond / (1 + ratio)))
+    sized = Domain.datasets(SCHEMA, (1, 2))
+    promised = claim(Budget.epsilon("ln(2)"), ADD_OR_REMOVE, measure, invariants=(known,), domain=sized)
 
     def law(data: Any) -> Law:
         count = _counts(data)[1]
@@ -105,7 +90,7 @@ def _threshold(broken: bool, source: Source) -> Finding:
         noisy = clamped_geometric(count, ratio, largest)
         return pushed(noisy, lambda k: k if k >= threshold else "absent")
 
-    return _audit(law, claim, ((("a",),), (("a",), ("b",))), "key selection")
+    return _audit(law, promised, ((("a",),), (("a",), ("b",))), "key selection")
 
 
 def _broadcast(broken: bool, source: Source) -> Finding:
@@ -113,20 +98,14 @@ def _broadcast(broken: bool, source: Source) -> Finding:
     ratio, size = Fraction(1, 2), 5
     weights = [ratio ** min(z, size - z) for z in range(size)]
     noise = {z: weight / sum(weights) for z, weight in enumerate(weights)}
-    claim = Specification(
-        domain=Domain.datasets(SCHEMA, (0, 1, 2)),
-        multiverse=Trivial(),
-        input_premetric=SymmetricDifference(unit="person"),
-        output_premetric=Multiplicative(),
-        budget=Budget.epsilon("ln(2)"),
-    )
+    promised = claim(Budget.epsilon("ln(2)"), domain=Domain.datasets(SCHEMA, (0, 1, 2)))
 
     def law(data: Any) -> Law:
         first, second = _counts(data)
         draws = {(z, z): p for z, p in noise.items()} if broken else independent(noise, noise)
         return {((first + y) % size, (second + z) % size): p for (y, z), p in draws.items()}
 
-    return _audit(law, claim, claim.domain.enumerate(), "noise by key")
+    return _audit(law, promised, promised.domain.enumerate(), "noise by key")
 
 
 def _shared_sample(broken: bool, source: Source) -> Finding:
@@ -136,34 +115,24 @@ def _shared_sample(broken: bool, source: Source) -> Finding:
     one = poisson_sampling(epsilon, [float(rate)])
     two = independent_samples([one, one])
     right = shared_sample([epsilon, epsilon], float(rate), "add-remove")
-    claim = Specification(
-        domain=Domain.datasets(SCHEMA, (0, 1)),
-        multiverse=Trivial(),
-        input_premetric=SymmetricDifference(unit="person"),
-        output_premetric=Multiplicative(),
-        budget=Budget.epsilon(Exact.computed((two if broken else right).epsilon)),
-    )
+    budget = Budget.epsilon(Exact.computed((two if broken else right).epsilon))
+    promised = claim(budget, domain=Domain.datasets(SCHEMA, (0, 1)))
 
     def law(data: Any) -> Law:
         present, absent = ({"yes": p, "no": 1 - p} for p in (truth, 1 - truth))
         inside, outside = independent(present, present), independent(absent, absent)
         return {z: rate * inside[z] + (1 - rate) * outside[z] for z in outside} if data else outside
 
-    return _audit(law, claim, ((), (("a",),)), "two releases from a sample")
+    return _audit(law, promised, ((), (("a",),)), "two releases from a sample")
 
 
 def _donor(broken: bool, source: Source) -> Finding:
     """Two respondents and one missing person, whose answer is copied from the first respondent."""
     ratio = Fraction(1, 2)
-    record = Specification(
-        domain=Domain.finite(tuple(product((0, 1), repeat=2)), structure="vector"),
-        multiverse=Trivial(),
-        input_premetric=Hamming(unit="record"),
-        output_premetric=Multiplicative(),
-        budget=Budget.epsilon("ln(2)"),
-    )
+    answers = Domain.finite(tuple(product((0, 1), repeat=2)), structure="vector")
+    record = claim(Budget.epsilon("ln(2)"), REPLACE_IN_PLACE, domain=answers)
     respondent = Hamming(unit="respondent")
-    claim = (
+    promised = (
         record.model_copy(update={"input_premetric": respondent})
         if broken
         else undo_imputation(record, respondent, 1)
@@ -172,7 +141,7 @@ def _donor(broken: bool, source: Source) -> Finding:
     def law(answers: Any) -> Law:
         return clamped_geometric(sum(answers) + answers[0], ratio, 3)
 
-    return _audit(law, claim, claim.domain.enumerate(), "a count after imputation")
+    return _audit(law, promised, promised.domain.enumerate(), "a count after imputation")
 
 
 EXHIBITS: tuple[Exhibit, ...] = (

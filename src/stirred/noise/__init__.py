@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         laplace_mass,
         laplace_variance,
     )
+    from stirred.noise.shuffle import below, half_words, permutation
     from stirred.noise.source import LARGEST_DRAW, RandomSource, Source, TestSource
-    from stirred.noise.uniform import bernoulli, integers, permutation
+    from stirred.noise.uniform import bernoulli, integers
 else:
     __getattr__, __dir__, __all__ = door(__name__)

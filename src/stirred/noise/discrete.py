@@ -38,15 +38,8 @@ _BLOCK = 1 << 16
 def discrete_gaussian(source: Source, variance: Fraction, count: int) -> NDArray[np.int64]:
     """Independent draws with P(X = k) proportional to exp(-k^2 / (2 variance)), for all integers k.
 
-    Parameters
-    ----------
-    source
-        Where the random words come from.
-    variance
-        The variance parameter sigma^2, an exact positive rational. The variance of the draws is slightly
-        below it: see ``gaussian_variance``.
-    count
-        How many draws.
+    The parameter sigma^2 is an exact positive rational. The variance of the draws is slightly below it: see
+    ``gaussian_variance``.
 
     Examples
     --------
@@ -60,14 +53,7 @@ def discrete_gaussian(source: Source, variance: Fraction, count: int) -> NDArray
 def discrete_laplace(source: Source, scale: Fraction, count: int) -> NDArray[np.int64]:
     """Independent draws with P(X = k) proportional to exp(-|k| / scale), for all integers k.
 
-    Parameters
-    ----------
-    source
-        Where the random words come from.
-    scale
-        The scale, an exact positive rational: sensitivity over epsilon for pure differential privacy.
-    count
-        How many draws.
+    The scale is an exact positive rational: sensitivity over epsilon for pure differential privacy.
 
     Examples
     --------

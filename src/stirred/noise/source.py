@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from stirred.errors import InputError
 
@@ -45,11 +45,13 @@ class Source(ABC):
     def publishable(self) -> bool:
         """Whether a release made from this source may be published."""
 
-    @abstractmethod
-    def child(self, *path: int) -> Source:
+    def child(self, *path: int) -> Self:
         """The independent stream of a task, named by its path of integers."""
+        made = object.__new__(type(self))
+        made._restart(self._child_key(path))
+        return made
 
-    def spawn(self) -> Source:
+    def spawn(self) -> Self:
         """A stream that this source has never given before: every call makes another one."""
         self._after_fork()
         self._spawned += 1
@@ -99,14 +101,7 @@ class RandomSource(Source):
 
     @property
     def publishable(self) -> bool:
-        """True: this is what releases use."""
         return True
-
-    def child(self, *path: int) -> RandomSource:
-        """The independent stream of a task."""
-        made = RandomSource()
-        made._restart(self._child_key(path))
-        return made
 
     def _key_after_fork(self) -> bytes:
         return os.urandom(32)
@@ -118,19 +113,12 @@ class TestSource(Source):
     __test__ = False
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
         super().__init__(_derived(b"stirred test source", str(seed).encode()))
 
     @property
     def publishable(self) -> bool:
         """False: its words can be reproduced by anyone who knows the seed."""
         return False
-
-    def child(self, *path: int) -> TestSource:
-        """The independent stream of a task, the same in every run."""
-        made = TestSource(self._seed)
-        made._restart(self._child_key(path))
-        return made
 
     def _key_after_fork(self) -> bytes:
         return _derived(self._key, b"fork" + os.getpid().to_bytes(8, "big"))

@@ -1,4 +1,4 @@
-"""Exact draws from uniform words: bounded integers, biased coins with rational bias, permutations."""
+"""Exact draws from uniform words: bounded integers, and biased coins with rational bias."""
 
 from __future__ import annotations
 
@@ -64,19 +64,3 @@ def bernoulli(source: Source, probability: Fraction, count: int) -> NDArray[np.b
         if ties.size:
             out[ties] = bernoulli(source, Fraction(remainder, probability.denominator), ties.size)
     return out
-
-
-def permutation(source: Source, count: int) -> NDArray[np.int64]:
-    """A uniform permutation: sort by random words, redrawing until no two are equal."""
-    import numpy as np
-
-    while True:
-        keys = np.concatenate(
-            [
-                source.words(min(LARGEST_DRAW, count - start))
-                for start in range(0, max(count, 1), LARGEST_DRAW)
-            ]
-        )
-        order = np.argsort(keys, kind="stable")
-        if not np.any(keys[order[1:]] == keys[order[:-1]]):
-            return order.astype(np.int64)

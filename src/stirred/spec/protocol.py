@@ -25,7 +25,7 @@ from stirred.errors import Refusal
 from stirred.spec.specification import Specification
 
 TRIAL = "it was not paid for in a ledger: a trial"
-Law = Literal["exact", "discrete Gaussian", "estimate", "permutation within strata"]
+Law = Literal["exact", "discrete Gaussian", "discrete Laplace", "estimate", "permutation within strata"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class Uncertainty:
         words = {
             "exact": "exact",
             "discrete Gaussian": "discrete Gaussian noise",
+            "discrete Laplace": "discrete Laplace noise",
             "estimate": "estimated from noisy measurements",
             "permutation within strata": "selected records change places within their stratum",
         }[self.law]

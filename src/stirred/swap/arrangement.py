@@ -11,10 +11,9 @@ import numpy as np
 
 from stirred.data import code_columns, row_hashes, tabulate
 from stirred.errors import InputError, Refusal
-from stirred.noise import Source
+from stirred.noise import Source, permutation
 from stirred.swap.derangement import stratum_sizes
 from stirred.swap.kernel import group_by_stratum
-from stirred.swap.order import random_order
 from stirred.swap.prepared import Prepared
 from stirred.swap.primitive import Swapped
 
@@ -32,7 +31,7 @@ def arranged(prepared: Prepared, donors: NDArray[Any], source: Source) -> Swappe
     if by is not None:
         return _by_place(prepared, donors, by, source)
     records = prepared.records
-    order = random_order(records.households.height, source.child(1))
+    order = permutation(source.child(1), records.households.height)
     households, persons = gathered(prepared, donors, order), None
     if records.persons is not None:
         persons = _persons(prepared, households, order, source.child(2))
@@ -66,7 +65,7 @@ def _by_place(prepared: Prepared, donors: NDArray[Any], by: str, source: Source)
     rows = np.arange(frame.height, dtype=np.int32 if frame.height < 2**31 else np.int64)
     grouped: Any = group_by_stratum(codes, rows, offsets)
     for number, (low, high) in enumerate(itertools.pairwise(offsets.tolist())):
-        grouped[low:high] = grouped[low:high][random_order(high - low, source.child(1, number))]
+        grouped[low:high] = grouped[low:high][permutation(source.child(1, number), high - low)]
     output = gathered(prepared, donors, grouped)
     verify(prepared, output)
     if records.id is not None:
@@ -112,7 +111,7 @@ def _persons(
             "__new": pl.int_range(households.height, eager=True, dtype=pl.Int64),
         }
     ).with_columns(households[name].alias(f"__{name}") for name in moved)
-    shuffled = records.persons[pl.Series(random_order(records.persons.height, source))]
+    shuffled = records.persons[pl.Series(permutation(source, records.persons.height))]
     joined = shuffled.join(link, on=records.id, how="left").sort("__new", maintain_order=True)
     replaced = [pl.col(f"__{name}").alias(name) for name in moved]
     return joined.with_columns(*replaced, pl.col("__new").alias(records.id)).select(records.persons.columns)

@@ -9,7 +9,6 @@ Reference
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,15 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stirred.errors import NotComputable
-from stirred.noise import LARGEST_DRAW, Source, bernoulli
-from stirred.swap.kernel import (
-    as_half_words,
-    count_all,
-    count_by_stratum,
-    derange_groups,
-    donors_of,
-    group_by_stratum,
-)
+from stirred.noise import LARGEST_DRAW, Source, bernoulli, half_words
+from stirred.swap.kernel import count_all, count_by_stratum, derange_groups, donors_of, group_by_stratum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +36,6 @@ class Rates:
 
     @classmethod
     def common(cls, rate: Fraction) -> Rates:
-        """One rate for every record."""
         return cls((rate,))
 
     def select(self, source: Source, records: NDArray[np.int64] | None, count: int) -> NDArray[np.bool_]:
@@ -152,8 +143,7 @@ def _derange_block(
     """Feed words to the kernel; a group that runs out is begun again with a larger buffer."""
     attempts, size = 0, min(WORDS, max(64, 4 * int(offsets[last] - offsets[first])))
     while first < last:
-        words = as_half_words(source.words(size))
-        reached, made = derange_groups(offsets, first, last, words, order)
+        reached, made = derange_groups(offsets, first, last, half_words(source, size), order)
         attempts += made
         if reached == first and size == LARGEST_DRAW:
             raise NotComputable(
@@ -176,10 +166,3 @@ def _blocks(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
         nxt = int(np.searchsorted(offsets, target, side="left"))
         cuts.append(min(max(nxt, cuts[-1] + 1), count))
     return list(itertools.pairwise(cuts))
-
-
-def check_mapping(strata: NDArray[Any], donors: NDArray[Any]) -> Mapping[str, bool]:
-    """Whether donors form a permutation within strata: the property that keeps the invariants."""
-    seen = np.zeros(donors.size, dtype=np.bool_)
-    seen[donors] = True
-    return {"permutation": bool(seen.all()), "within_strata": bool((strata[donors] == strata).all())}

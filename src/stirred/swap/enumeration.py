@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, combinations, combinations_with_replacement, permutations, product
+from itertools import chain, combinations, permutations, product
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +32,6 @@ Data = tuple[Record, ...]
 Law = Mapping[Data, Fraction]
 Weights = Mapping[tuple[int, ...], Fraction | int]
 Derange = Callable[[Sequence[Record], tuple[int, ...]], Weights]
-RateRule = Callable[[Sequence[Record]], Sequence[Fraction]]
 
 
 @dataclass(frozen=True)
@@ -134,14 +133,10 @@ def permutation_law(
 
     Parameters
     ----------
-    records
-        Pairs (h, s).
     rates
         One swap rate, or one for each record.
     eligible
         Which records may be selected; all, unless told. Fewer than two: nothing moves.
-    derange
-        The law of the derangement of the selected records.
     """
     count = len(records)
     chances = _rates(rates, count)
@@ -256,21 +251,6 @@ def universe(records: Sequence[Record], imputed: Sequence[bool] | None = None) -
     return sorted(tuple(sorted(chain(*choice))) + held for choice in product(*parts))
 
 
-def hamming(data: Data, other: Data) -> int:
-    """The number of records in which two data sets of one size differ, disregarding order (equation 5)."""
-    return len(data) - (Counter(data) & Counter(other)).total()
-
-
-def by_hold(rate: Callable[[Any, Any], object]) -> RateRule:
-    """Rates g(m, h), for ``exact_loss``."""
-    return lambda records: [as_fraction(rate(m, h)) for m, h, _ in records]
-
-
-def by_swap(rate: Callable[[Any, Any], object]) -> RateRule:
-    """Rates g(m, s), for ``exact_loss``."""
-    return lambda records: [as_fraction(rate(m, s)) for m, _, s in records]
-
-
 def exact_loss(
     records: Sequence[Record],
     rates: object,
@@ -282,11 +262,8 @@ def exact_loss(
 
     Parameters
     ----------
-    records
-        Any data set of the universe.
     rates
-        One swap rate, or a rule that gives the rate of each record of a data set (``by_hold``,
-        ``by_swap``, or any function of the whole data set).
+        One swap rate, or a function that gives the rate of each record of a data set.
     imputed
         Records that are never selected. Data sets whose imputed records differ are infinitely far apart,
         so they are not compared.
@@ -303,7 +280,7 @@ def exact_loss(
         raise InputError(
             "rates in a list do not say what they are in other data sets of the universe",
             field="rates",
-            expected="one rate, or a rule such as by_hold or by_swap",
+            expected="one rate, or a function of a data set",
             hint="The loss compares data sets; give a function that finds the rates in each of them.",
         )
     held = sum(imputed) if imputed is not None else 0
@@ -352,28 +329,6 @@ def pattern_records(hold: Sequence[int], swap: Sequence[int]) -> Data:
     """A data set (0, h, s) of one stratum with the given counts of h and of s."""
     h, s = ([label for label, count in enumerate(counts) for _ in range(count)] for counts in (hold, swap))
     return tuple((0, *pair) for pair in zip(h, s, strict=True))
-
-
-def universe_patterns(size: int) -> list[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]]:
-    """All universes of so many records in any number of strata, up to relabelling: a pattern a stratum.
-
-    Examples
-    --------
-    >>> len(universe_patterns(2)), len(universe_patterns(5))
-    (5, 134)
-    """
-    found = []
-    for sizes in _partitions(size, size):
-        of_size = [
-            combinations_with_replacement(margin_patterns(n), sizes.count(n)) for n in sorted(set(sizes))
-        ]
-        found += [tuple(chain(*choice)) for choice in product(*of_size)]
-    return found
-
-
-def universe_records(pattern: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Data:
-    """A data set (m, h, s) of the universe of a pattern."""
-    return tuple((m, h, s) for m, margins in enumerate(pattern) for _, h, s in pattern_records(*margins))
 
 
 def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:

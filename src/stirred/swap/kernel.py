@@ -6,13 +6,12 @@ random 32-bit words and say how far they came, so that the caller can refill it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from stirred.noise import below
 
 
 @njit(cache=True, nogil=True)
@@ -89,21 +88,10 @@ def derange_groups(
                 order[low + i] = i
             finished = True
             for i in range(size - 1, 0, -1):
-                bound = np.uint64(i + 1)
-                while True:
-                    if position >= words.size:
-                        return group, attempts
-                    product = np.uint64(words[position]) * bound
-                    position += 1
-                    low_part = product & np.uint64(0xFFFFFFFF)
-                    if low_part >= bound:
-                        break
-                    if low_part >= (np.uint64(0x100000000) - bound) % bound:
-                        break
-                j = np.int64(product >> np.uint64(32))
-                held = order[low + i]
-                order[low + i] = order[low + j]
-                order[low + j] = held
+                j, position = below(words, position, i + 1)
+                if j < 0:
+                    return group, attempts
+                order[low + i], order[low + j] = order[low + j], order[low + i]
                 if order[low + i] == i:
                     finished = False
                     break
@@ -119,31 +107,3 @@ def donors_of(grouped: Any, offsets: Any, order: Any, donors: Any) -> None:  # p
         low, high = offsets[group], offsets[group + 1]
         for i in range(low, high):
             donors[grouped[i]] = grouped[low + order[i]]
-
-
-@njit(cache=True, nogil=True)
-def shuffle_down(order: Any, top: int, words: Any) -> int:  # pragma: no cover
-    """Fisher and Yates from ``top`` down until the words run out; returns the position reached."""
-    position = 0
-    for i in range(top, 0, -1):
-        bound = np.uint64(i + 1)
-        while True:
-            if position >= words.size:
-                return i
-            product = np.uint64(words[position]) * bound
-            position += 1
-            low_part = product & np.uint64(0xFFFFFFFF)
-            if low_part >= bound:
-                break
-            if low_part >= (np.uint64(0x100000000) - bound) % bound:
-                break
-        j = np.int64(product >> np.uint64(32))
-        held = order[i]
-        order[i] = order[j]
-        order[j] = held
-    return 0
-
-
-def as_half_words(words: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """Uniform 64-bit words as twice as many uniform 32-bit ones."""
-    return words.view(np.uint32)

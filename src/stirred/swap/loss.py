@@ -194,10 +194,7 @@ def tighter_loss(largest_stratum: int, rate: object) -> Exact:
 def variable_rate_loss(strata: Iterable[tuple[int, object, object]]) -> Exact:
     """Loss with rates that vary by record: the worst stratum's own size and extreme rates.
 
-    Parameters
-    ----------
-    strata
-        For every stratum with at least two distinct records: its size, least rate and largest rate.
+    ``strata`` has the size, least rate and largest rate of every stratum with at least two distinct records.
 
     Guarantee
         max over strata of max(ln(n+1) - ln o_min, ln o_max).

@@ -18,11 +18,10 @@ import numpy as np
 
 from stirred.data import code_columns
 from stirred.errors import InputError
-from stirred.noise import RandomSource, Source, bernoulli, integers
+from stirred.noise import RandomSource, Source, bernoulli, integers, permutation
 from stirred.spec import INFINITY, Budget, Mechanism, Release, Specification, as_fraction, trial
 from stirred.swap.arrangement import gathered
 from stirred.swap.mechanism import PermutationSwap
-from stirred.swap.order import random_order
 from stirred.swap.prepared import Prepared, Public
 from stirred.swap.primitive import Swapped
 
@@ -75,7 +74,7 @@ class PairwiseSwap(Mechanism):
         """Select by risk, pair, exchange."""
         source = RandomSource() if random is None else random.spawn()
         frame = prepared.records.households
-        order = random_order(frame.height, source.child(9))
+        order = permutation(source.child(9), frame.height)
         return Swapped(gathered(prepared, self._pairs(frame, source), order), publishable=source.publishable)
 
     def finish(self, primitive: Swapped, public: Public) -> Release:
@@ -116,7 +115,7 @@ def _exchange(
     """Pair every selected record with a record of its key in another place, selected ones first."""
     donors = np.arange(key.size, dtype=np.int64)
     free = np.ones(key.size, dtype=np.bool_)
-    shuffled = random_order(key.size, source.child(0)).astype(np.int64)
+    shuffled = permutation(source.child(0), key.size).astype(np.int64)
     by_key = shuffled[np.argsort(key[shuffled], kind="stable")]
     starts = np.searchsorted(key[by_key], np.arange(int(key.max()) + 2))
     draw = integers(source.child(1), 2**32, key.size)

@@ -23,9 +23,10 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def gather_target(  # pragma: no cover
-    linear: Any, z: Any, u: Any, s: Any, v: Any, rows: Any, rho: Any, out: Any
+    linear: Any, state: Any, rows: Any, rho: Any, out: Any
 ) -> None:
     """The right-hand side of the x-step: b + rho (z - u + R'(s - v)), with a rho for every child."""
+    z, u, s, v = state
     children, cells = z.shape
     if rows.shape[0] > 0:
         back = np.dot(s - v, rows)
@@ -39,19 +40,10 @@ def gather_target(  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
-def clip_step(  # pragma: no cover
-    x: Any,
-    upper: Any,
-    rows_t: Any,
-    low: Any,
-    high: Any,
-    z: Any,
-    u: Any,
-    s: Any,
-    v: Any,
-    relax: float,
-) -> None:
+def clip_step(x: Any, box: Any, rows_t: Any, state: Any, relax: float) -> None:  # pragma: no cover
     """The other step: clip cells and rows, update the duals."""
+    upper, _, low, high = box
+    z, u, s, v = state
     clip(x, np.zeros((1, 1)), upper, z, u, relax)
     if rows_t.shape[1] > 0:
         clip(np.dot(x, rows_t), low, high, s, v, relax)
@@ -116,29 +108,24 @@ def dense_steps(  # pragma: no cover
     linear: Any,
     parent: Any,
     has_parent: bool,
-    upper: Any,
-    rows: Any,
-    low: Any,
-    high: Any,
-    z: Any,
-    u: Any,
-    s: Any,
-    v: Any,
+    box: Any,
+    state: Any,
     rho: Any,
     steps: int,
     relax: float,
 ) -> tuple[float, float]:
-    """Some steps in place on the state (z, u, s, v), dense form.
+    """Some steps in place on the state (z, u, s, v) within the box (upper, rows, low, high), dense form.
 
     ``inverses[j]`` is (H_j + rho_j (I + R'R))^-1; ``correction`` the inverse of their sum over children.
     """
+    z, rows, s = state[0], box[1], state[2]
     children, cells = z.shape
     r = np.empty((children, cells))
     x = np.empty((children, cells))
     rows_t = np.ascontiguousarray(rows.T)
     z_old, s_old = z, s
     for step in range(steps):
-        gather_target(linear, z, u, s, v, rows, rho, r)
+        gather_target(linear, state, rows, rho, r)
         if inverses.shape[0] == 1:
             x = np.dot(r, inverses[0])
             if has_parent:
@@ -162,7 +149,7 @@ def dense_steps(  # pragma: no cover
                         x[c] += add
         if step == steps - 1:
             z_old, s_old = z.copy(), s.copy()
-        clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
+        clip_step(x, box, rows_t, state, relax)
     return residuals(x, rows_t, z, s, z_old, s_old)
 
 
@@ -264,19 +251,14 @@ def structured_steps(  # pragma: no cover
     linear: Any,
     parent: Any,
     has_parent: bool,
-    upper: Any,
-    rows: Any,
-    low: Any,
-    high: Any,
-    z: Any,
-    u: Any,
-    s: Any,
-    v: Any,
+    box: Any,
+    state: Any,
     rho: Any,
     steps: int,
     relax: float,
 ) -> tuple[float, float]:
     """Some steps in place, structured form with one H for all children; rows sum over whole core levels."""
+    z, rows, s = state[0], box[1], state[2]
     children, cells = z.shape
     x = np.empty((children, cells))
     space = (sets[-1, 0] + sets[-1, 1]) * children
@@ -285,11 +267,11 @@ def structured_steps(  # pragma: no cover
     rows_t = np.ascontiguousarray(rows.T)
     z_old, s_old = z, s
     for step in range(steps):
-        gather_target(linear, z, u, s, v, rows, rho, x)
+        gather_target(linear, state, rows, rho, x)
         apply_structured(x, inverse, plan, sets, used, work, moved_space)
         if has_parent:
             spread_evenly(x, parent)
         if step == steps - 1:
             z_old, s_old = z.copy(), s.copy()
-        clip_step(x, upper, rows_t, low, high, z, u, s, v, relax)
+        clip_step(x, box, rows_t, state, relax)
     return residuals(x, rows_t, z, s, z_old, s_old)

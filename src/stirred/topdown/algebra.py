@@ -69,7 +69,6 @@ class Algebra:
         return tuple(frozenset(i for i in positions if bits >> i & 1) for bits in range(1 << len(self.plain)))
 
     def identity(self) -> NDArray[np.float64]:
-        """Blocks of the identity."""
         return np.broadcast_to(np.eye(self.width), (len(self.subsets), self.width, self.width)).copy()
 
     def gram(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
@@ -127,11 +126,7 @@ class Algebra:
         return array[..., bits == 1, :, :].copy(), array[..., bits == 0, :, :].copy()
 
     def _store(
-        self,
-        array: NDArray[np.float64],
-        i: int,
-        with_it: NDArray[np.float64],
-        without: NDArray[np.float64],
+        self, array: NDArray[np.float64], i: int, with_it: NDArray[np.float64], without: NDArray[np.float64]
     ) -> None:
         bits = np.arange(len(self.subsets)) >> i & 1
         array[..., bits == 1, :, :] = with_it

@@ -41,8 +41,6 @@ class Allocation(Tabular):
 
     Parameters
     ----------
-    rho_squared
-        The total.
     levels
         The share of each level, root first; together exactly one.
     queries
@@ -96,11 +94,8 @@ class Allocation(Tabular):
     ) -> Self:
         """Read shares exactly as written, and queries in any spelling.
 
-        Parameters
-        ----------
-        rho_squared, levels, queries
-            Integers, fractions, or text such as ``"104/4099"`` and ``"0.25"``; no floats. ``queries`` is
-            for each level a mapping from query to share, or one such mapping for all levels.
+        Numbers are integers, fractions, or text such as ``"104/4099"`` and ``"0.25"``; no floats. ``queries``
+        is for each level a mapping from query to share, or one such mapping for all levels.
         """
         shared = not any(isinstance(value, Mapping) for value in queries.values())
         by_level = dict.fromkeys(levels, queries) if shared else queries
@@ -286,22 +281,18 @@ class Allocation(Tabular):
 
 
 def _exact(value: object, field: str) -> Fraction:
-    if isinstance(value, float):
-        raise InvalidBudget(
-            "a float is not exact",
-            field=field,
-            expected="an integer, a fraction, or text such as 104/4099 or 0.25",
-            hint="Write the number as text.",
-        )
+    inexact = isinstance(value, float)
     try:
-        return as_fraction(value)
+        if not inexact:
+            return as_fraction(value)
     except InputError:
-        raise InvalidBudget(
-            "this is not an exact rational number",
-            field=field,
-            expected="an integer, a fraction, or text such as 104/4099 or 0.25",
-            hint="Write the number as text.",
-        ) from None
+        pass
+    raise InvalidBudget(
+        "a float is not exact" if inexact else "this is not an exact rational number",
+        field=field,
+        expected="an integer, a fraction, or text such as 104/4099 or 0.25",
+        hint="Write the number as text.",
+    )
 
 
 def _canonical(cells: Cells, level: str, shares: object) -> dict[str, Fraction]:

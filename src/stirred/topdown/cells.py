@@ -32,7 +32,6 @@ class Coarsening:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
         return len(self.labels)
 
 
@@ -49,12 +48,10 @@ class Query:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Groups per attribute."""
         return tuple(c.size for c in self.coarsenings)
 
     @property
     def size(self) -> int:
-        """How many counts the query has."""
         return math.prod(self.shape)
 
     @cached_property
@@ -88,13 +85,6 @@ class Query:
             if coarsening.kept:
                 out = [(*row, label) for row in out for label in coarsening.labels]
         return out
-
-    def refines(self, other: Query) -> bool:
-        """Whether every group of this query lies within one group of the other."""
-        return all(
-            _function_of(mine.groups, theirs.groups)
-            for mine, theirs in zip(self.coarsenings, other.coarsenings, strict=True)
-        )
 
 
 class Cells:
@@ -134,7 +124,6 @@ class Cells:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes in order."""
         return self.schema.names
 
     def query(self, text: str) -> Query:
@@ -201,8 +190,3 @@ class Cells:
         mapping = recode.mapping()
         groups = [labels.index(mapping[level]) for level in self.levels[axis]]
         return Coarsening(np.array(groups, dtype=np.int64), labels)
-
-
-def _function_of(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> bool:
-    """Whether the coarse group is determined by the fine one."""
-    return bool(np.unique(fine).size == np.unique(np.stack([fine, coarse]), axis=1).shape[1])

@@ -24,7 +24,6 @@ class Invariant(Block):
     count: Count
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.count.sentence()} is exact"
 
 
@@ -45,7 +44,6 @@ class Facilities(Block):
     at_least_one: tuple[Level, ...] = ()
 
     def sentence(self) -> str:
-        """In words."""
         return (
             f"every {self.level} has from 1 (or 0 where units may be vacant) to {self.cap:,} people "
             f"for each facility of a type of {self.attribute.replace('_', ' ')}"
@@ -60,7 +58,6 @@ class StructuralZero(Block):
     where: dict[str, tuple[Level, ...]]
 
     def sentence(self) -> str:
-        """In words."""
         parts = [
             f"{name.replace('_', ' ')} in {{{', '.join(map(str, v))}}}" for name, v in self.where.items()
         ]
@@ -79,7 +76,6 @@ class Edit(Block):
     at_most: int | None = None
 
     def sentence(self) -> str:
-        """In words."""
         most = f" and at most {self.at_most:,}" if self.at_most is not None else ""
         return f"every count of {self.query} by {self.level} is at least {self.at_least:,}{most}"
 
@@ -94,7 +90,6 @@ class EqualTo(Block):
     query: str
 
     def sentence(self) -> str:
-        """In words."""
         return f"{self.query} by {self.level} equals the release {self.release}"
 
 

@@ -191,9 +191,9 @@ class _Sum:
     upper: NDArray[np.int64]
     parent: int = WHOLE
     rest: int = 0
-    low: NDArray[np.int64] | None = None
-    high: NDArray[np.int64] | None = None
-    endless: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        self.low, self.high, self.endless = (np.zeros_like(self.lower) for _ in range(3))
 
 
 class _Forest:
@@ -241,18 +241,16 @@ class _Forest:
     def _up(self) -> None:
         """From the innermost sums outwards: what the children of a sum come to bounds it."""
         for one in self.sums:
-            one.low, one.high = np.zeros_like(one.lower), np.zeros_like(one.lower)
-            one.endless = np.full_like(one.lower, 1 if one.rest else 0)
+            one.endless += 1 if one.rest else 0
         for one in reversed(self.sums):
-            low, high, endless = _parts(one)
-            one.lower = np.maximum(one.lower, low)
-            one.upper = np.where(endless > 0, one.upper, np.minimum(one.upper, high))
+            one.lower = np.maximum(one.lower, one.low)
+            one.upper = np.where(one.endless > 0, one.upper, np.minimum(one.upper, one.high))
             if one.parent == WHOLE:
                 continue
             above, free = self.sums[one.parent], one.upper >= UNBOUNDED
-            above.low = _parts(above)[0] + self._lifted(one.lower, one.level, above.level)
-            above.high = _parts(above)[1] + self._lifted(np.where(free, 0, one.upper), one.level, above.level)
-            above.endless = _parts(above)[2] + self._lifted(free.astype(np.int64), one.level, above.level)
+            above.low += self._lifted(one.lower, one.level, above.level)
+            above.high += self._lifted(np.where(free, 0, one.upper), one.level, above.level)
+            above.endless += self._lifted(free.astype(np.int64), one.level, above.level)
 
     def _down(self) -> int:
         """From the whole inwards: a sum has at least what its siblings cannot, at most what they leave."""
@@ -261,15 +259,14 @@ class _Forest:
             if one.parent != WHOLE:
                 self._tighten(one, self.sums[one.parent])
             if one.rest == 1:
-                _, high, endless = _parts(one)
                 single = self.problem.single(one.level) if one.level != WHOLE else np.zeros(1, np.bool_)
-                left = np.where(endless == 1, one.lower - high, 0)
+                left = np.where(one.endless == 1, one.lower - one.high, 0)
                 found += int(np.maximum(left, 0)[single].sum())
         return found
 
     def _tighten(self, one: _Sum, above: _Sum) -> None:
-        low, high, endless = (self._spread(part, above.level, one.level) for part in _parts(above))
-        floor, top = (self._spread(part, above.level, one.level) for part in (above.lower, above.upper))
+        parts = (above.low, above.high, above.endless, above.lower, above.upper)
+        low, high, endless, floor, top = (self._spread(part, above.level, one.level) for part in parts)
         free = one.upper >= UNBOUNDED
         others = high - np.where(free, 0, one.upper)
         lower = np.where(endless - free == 0, np.maximum(one.lower, floor - others), one.lower)
@@ -287,11 +284,6 @@ class _Forest:
         if of == WHOLE:
             return values if to == WHOLE else np.repeat(values, self.problem.spine.size(to))
         return values[self.problem.spine.ancestors(of, to)]
-
-
-def _parts(one: _Sum) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    assert one.low is not None and one.high is not None and one.endless is not None
-    return one.low, one.high, one.endless
 
 
 def _two_tables(problem: _Problem) -> Determined:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from stirred.topdown.measurement import Chunk, Design, Measurements
 from stirred.topdown.quadratic import Form
 
 Estimator = Literal["multipass", "gls"]
-_T = TypeVar("_T")
 Precision = tuple[NDArray[np.int64], NDArray[np.float64]]
 Passes = Mapping[str, Sequence[Sequence[str]]]
 
@@ -61,7 +60,6 @@ class LevelEffort:
     gap: float = 0.0
 
     def add(self, effort: Effort) -> None:
-        """Count one family."""
         self.families += 1
         self.methods.update(effort.methods)
         if effort.rounding:
@@ -70,52 +68,48 @@ class LevelEffort:
         self.gap = max(self.gap, effort.gap)
 
 
+@dataclass(frozen=True, eq=False)
 class _Measured:
     """Targets from the level's own measurements, pass by pass."""
 
-    def __init__(
-        self,
-        design: Design,
-        algebra: Algebra,
-        chunk: Chunk,
-        rows: slice,
-        passes: Sequence[Sequence[Query]],
-    ) -> None:
-        self._design, self._algebra, self._chunk, self._rows = design, algebra, chunk, rows
-        self._passes = passes
+    design: Design
+    algebra: Algebra
+    chunk: Chunk
+    rows: slice
+    groups: Sequence[Sequence[Query]]
 
     def passes(self, cells: NDArray[np.int64]) -> list[Target]:
-        """One target a pass."""
-        level = self._chunk.level
-        nodes = self._design.measured[level][self._chunk.start : self._chunk.stop][self._rows]
-        reaches, kinds = np.unique(self._design.reach[level][nodes], return_inverse=True)
-        weights = [self._design.precisions(level, int(reach)) for reach in reaches]
+        level = self.chunk.level
+        nodes = self.design.measured[level][self.chunk.start : self.chunk.stop][self.rows]
+        reaches, kinds = np.unique(self.design.reach[level][nodes], return_inverse=True)
+        weights = [self.design.precisions(level, int(reach)) for reach in reaches]
         out = []
-        for queries in self._passes:
+        for queries in self.groups:
             linear = np.zeros((nodes.size, cells.size))
             for query in queries:
                 scale = np.array([w.get(query.name, 0.0) for w in weights])[kinds]
-                values = self._chunk.values[query.name][self._rows]
+                values = self.chunk.values[query.name][self.rows]
                 linear += scale[:, None] * values[:, query.groups[cells]]
             names = [query.name for query in queries]
-            forms = tuple(Form.of_queries(self._algebra, {n: w[n] for n in names if n in w}) for w in weights)
+            forms = tuple(Form.of_queries(self.algebra, {n: w[n] for n in names if n in w}) for w in weights)
             out.append(Target(kinds.astype(np.int64), forms, linear, tuple(queries)))
         return out
 
 
+@dataclass(frozen=True, eq=False)
 class _Subtree:
     """One target: the best linear estimate from everything below, with its precision."""
 
-    def __init__(self, gls: Gls, precision: Precision, level: int, start: int, stop: int) -> None:
-        self._gls, self._precision = gls, precision
-        self._level, self._start, self._stop = level, start, stop
+    gls: Gls
+    precision: Precision
+    family: Family
 
     def passes(self, cells: NDArray[np.int64]) -> list[Target]:
-        """A single pass over all cells."""
-        gls, algebra = self._gls, self._gls.algebra
-        class_of, blocks = self._precision
-        classes, kinds = np.unique(class_of[self._start : self._stop], return_inverse=True)
-        estimates = gls.up_estimate(self._level, self._start, self._stop)
+        gls, algebra = self.gls, self.gls.algebra
+        class_of, blocks = self.precision
+        own = self.family
+        classes, kinds = np.unique(class_of[own.start : own.stop], return_inverse=True)
+        estimates = gls.up_estimate(own.level, own.start, own.stop)
         forms = [Form(algebra, algebra.coefficients(blocks[c])) for c in classes]
         linear = np.empty((estimates.shape[0], cells.size))
         for kind, form in enumerate(forms):
@@ -148,9 +142,7 @@ def estimate(
             total = int(design.measured[level].size)
             done = 0
 
-            def solved(
-                task: tuple[Family, _Measured | _Subtree],
-            ) -> tuple[Family, NDArray[np.int64], Effort]:
+            def solved(task: tuple[Family, _Measured | _Subtree]) -> tuple[Family, NDArray[np.int64], Effort]:
                 family, targets = task
                 try:
                     counts, spent = estimate_family(
@@ -162,7 +154,7 @@ def estimate(
 
             # The linear algebra of a family has one thread, always: with more it adds in another order.
             with threadpool_limits(1, user_api="blas"):
-                for batch in _batches(tasks, 64):
+                while batch := list(itertools.islice(tasks, 64)):
                     for family, counts, spent in pool.map(solved, batch):
                         effort.add(spent)
                         rows, columns = np.nonzero(counts)
@@ -241,7 +233,7 @@ def _tasks(
             family = Family(level, start, stop, cells, parent)
             if gls is not None:
                 assert precision is not None
-                yield family, _Subtree(gls, precision, level, start, stop)
+                yield family, _Subtree(gls, precision, family)
             else:
                 yield family, _Measured(design, algebra, chunk, slice(int(first), int(last)), passes)
 
@@ -259,14 +251,3 @@ def level_passes(design: Design, settings: Settings, level: int) -> list[list[Qu
     if rest:
         out = [*out[:-1], [*out[-1], *rest]] if out else [rest]
     return out
-
-
-def _batches(items: Iterator[_T], size: int) -> Iterator[list[_T]]:
-    batch: list[_T] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

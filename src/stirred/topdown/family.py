@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from stirred.topdown.bounds import UNBOUNDED, Bounds
 from stirred.topdown.cells import Query
+from stirred.topdown.integer import Row
 from stirred.topdown.quadratic import Form, Programme, Solution, solve
-from stirred.topdown.rounding import Layer, Rounded, Row, round_children
+from stirred.topdown.rounding import Layer, Rounded, round_children
 
 Table = NDArray[np.float64]
 
@@ -58,7 +59,6 @@ class Family:
 
     @property
     def children(self) -> int:
-        """How many children there are."""
         return self.stop - self.start
 
 
@@ -224,11 +224,7 @@ def _rounded(family: Family, x: Table, bounds: Bounds, chain: Sequence[Query]) -
 
 
 def _bounded(
-    layers: list[Layer],
-    groups: NDArray[np.int64],
-    size: int,
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    layers: list[Layer], groups: NDArray[np.int64], size: int, low: NDArray[np.int64], high: NDArray[np.int64]
 ) -> None:
     """Put bounds on the layer with these groups, or add one that has bounds only."""
     for position, layer in enumerate(layers):

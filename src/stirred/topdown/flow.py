@@ -46,7 +46,6 @@ class Level:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return int(self.penalty.target.shape[1])
 
     def sums(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -70,21 +69,10 @@ def _refines(fine: Level, coarse: Level) -> bool:
 def solve_flow(
     cells: Penalty, chain: Sequence[Level], parent: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """Nearest integer table along a chain.
+    """Nearest integer table (children x cells) along a chain of nested levels, the coarsest first.
 
-    Parameters
-    ----------
-    cells
-        Penalty of the cells (children x cells).
-    chain
-        Nested levels, the coarsest first.
-    parent
-        The cells' sums over the children; None leaves them free.
-
-    Returns
-    -------
-    NDArray or None
-        Integer counts (children x cells), or None if no table keeps every constraint.
+    ``parent`` has the cells' sums over the children; None leaves them free. None is returned if no table
+    keeps every constraint.
     """
     tails, heads, nodes = _tree(cells, chain, free=parent is None)
     penalties = [*(level.penalty for level in chain), cells]

@@ -50,14 +50,7 @@ class Gls:
     """The two-pass estimator of one set of noisy measurements.
 
     The bottom-up pass is made here, the top-down pass when it is first needed. All methods may be called
-    from several threads.
-
-    Parameters
-    ----------
-    measurements
-        The noisy measurements and their design.
-    algebra
-        An algebra that contains all measured queries; if not given, the smallest one.
+    from several threads. The algebra must contain all measured queries; if not given, it is the smallest one.
 
     Raises
     ------

@@ -81,12 +81,8 @@ class Classes:
 class Information:
     """Bottom-up information and two-pass covariances of every node of a design.
 
-    Raises
-    ------
-    NotComputable
-        If the measurements of a leaf do not identify all its cells.
-    InputError
-        If the algebra does not contain the queries of the design.
+    Refused if the measurements of a leaf do not identify all its cells, or if the algebra lacks queries of
+    the design.
     """
 
     def __init__(self, design: Design, algebra: Algebra) -> None:

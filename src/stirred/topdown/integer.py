@@ -33,15 +33,14 @@ COMPLETED, INFEASIBLE = 0, 2  # status of scipy.optimize.milp
 
 
 @dataclass(frozen=True)
-class Band:
-    """Bounds on the sum of some cells within every child."""
+class Row:
+    """Bounds on the sum of any set of cells, one pair for every child."""
 
     cells: NDArray[np.bool_]
     lower: NDArray[np.int64]
     upper: NDArray[np.int64]
 
     def allows(self, counts: NDArray[np.int64]) -> bool:
-        """Whether every child's sum is within its bounds."""
         sums = counts[:, self.cells].sum(axis=1)
         return bool((sums >= self.lower).all() and (sums <= self.upper).all())
 
@@ -59,28 +58,12 @@ def solve_integer(
     cells: Penalty,
     levels: Sequence[Level],
     parent: NDArray[np.int64] | None,
-    bands: Sequence[Band] = (),
+    bands: Sequence[Row] = (),
     nodes: int = NODES,
 ) -> Solution | None:
-    """Nearest integer table under any partitions and bounds.
+    """Nearest integer table under any partitions and bounds; None if no table keeps every constraint.
 
-    Parameters
-    ----------
-    cells
-        Penalty of the cells (children x cells).
-    levels
-        Partitions of the cells, nested or not.
-    parent
-        The cells' sums over the children; None leaves them free.
-    bands
-        Further bounds.
-    nodes
-        Largest number of nodes of the search.
-
-    Returns
-    -------
-    Solution or None
-        None if no table keeps every constraint.
+    ``parent`` has the cells' sums over the children; None leaves them free. ``nodes`` limits the search.
     """
     from scipy import sparse
 

@@ -47,7 +47,6 @@ class Penalty:
         return self.weight * float(np.abs(counts - self.target).sum()) if self.weight else 0.0
 
     def allows(self, counts: NDArray[np.int64]) -> bool:
-        """Whether every count is within its bounds."""
         return bool((counts >= self.lower).all() and (counts <= self.upper).all())
 
 

@@ -211,11 +211,7 @@ def _persons_schema() -> Schema:
             Recode(
                 name="hhinstlevels",
                 attribute="hhgq",
-                groups={
-                    "household": (1,),
-                    "institutional": (2, 3, 4, 5),
-                    "noninstitutional": (6, 7, 8),
-                },
+                groups={"household": (1,), "institutional": (2, 3, 4, 5), "noninstitutional": (6, 7, 8)},
             ),
         ),
     )

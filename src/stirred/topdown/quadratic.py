@@ -41,7 +41,6 @@ class Form:
         return cls(algebra, algebra.gram(weights), weights)
 
     def dense(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """As a matrix on the given cells."""
         return self.algebra.dense(self.coefficients, cells)
 
 
@@ -66,21 +65,11 @@ class Programme:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Children and cells."""
         return self.linear.shape
 
     def matrices(self) -> list[NDArray[np.float64]]:
         """The quadratics of the kinds as matrices on the cells in play."""
         return [form.dense(self.cells) if isinstance(form, Form) else form for form in self.forms]
-
-    def objective(self, x: NDArray[np.float64]) -> float:
-        """The value of a table, up to the constant that makes it a sum of squares."""
-        total = 0.0
-        for kind, matrix in enumerate(self.matrices()):
-            members = np.flatnonzero(self.kinds == kind)
-            part = x[members]
-            total += float((part * (0.5 * part @ matrix - self.linear[members])).sum())
-        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,20 +208,15 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
     v = np.zeros_like(s)
+    box, state = (upper, rows, low, high), (z, u, s, v)
     counts = np.bincount(programme.kinds, minlength=len(programme.forms))
     gram = np.eye(cells) + rows.T @ rows if structure is None else None
 
     def advance(rho: float, factors: tuple[Any, ...], steps: int, relax: float) -> tuple[float, float]:
-        rhos = rho * scales[programme.kinds]
+        rest = linear, parent, has_parent, box, state, rho * scales[programme.kinds], steps, relax
         if structure is not None:
-            return structured_steps(
-                factors[0], structure.plan, structure.sets, structure.used, linear, parent, has_parent,
-                upper, rows, low, high, z, u, s, v, rhos, steps, relax,
-            )  # fmt: skip
-        return dense_steps(
-            factors[0], factors[1], programme.kinds, linear, parent, has_parent,
-            upper, rows, low, high, z, u, s, v, rhos, steps, relax,
-        )  # fmt: skip
+            return structured_steps(factors[0], structure.plan, structure.sets, structure.used, *rest)
+        return dense_steps(factors[0], factors[1], programme.kinds, *rest)
 
     def factored(rho: float) -> tuple[Any, ...]:
         if structure is None:

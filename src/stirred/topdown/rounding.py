@@ -27,7 +27,7 @@ import numpy as np
 
 from stirred.errors import InputError, Refusal
 from stirred.topdown.flow import Level, nested, solve_flow
-from stirred.topdown.integer import Band, solve_integer
+from stirred.topdown.integer import Row, solve_integer
 from stirred.topdown.penalty import UNBOUNDED, Penalty
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ class Layer:
     ----------
     groups
         Group of each cell, from 0 to ``size - 1``; a group may be empty, its sums are then zero.
-    size
-        Number of groups.
     lower, upper
         Bounds on the group sums (children x groups); None is zero and unbounded, and so is an upper bound of
         2**40 or more.
@@ -58,15 +56,6 @@ class Layer:
     lower: NDArray[np.int64] | None = None
     upper: NDArray[np.int64] | None = None
     weight: int = 1
-
-
-@dataclass(frozen=True)
-class Row:
-    """Bounds on the sum of any set of cells, one pair for every child, that fit no layer."""
-
-    cells: NDArray[np.bool_]
-    lower: NDArray[np.int64]
-    upper: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -88,28 +77,9 @@ def round_children(
 ) -> Rounded:
     """Round an estimate to the nearest integer table that keeps every constraint.
 
-    Parameters
-    ----------
-    x
-        Estimate (children x cells).
-    parent
-        The parent's counts, which the children add up to; None at the root.
-    layers
-        Partitions of the cells with penalties and bounds; the cells themselves are the implicit finest layer.
-    rows
-        Further bounds.
-    cell_weight
-        Weight of the cells' own L1 penalty.
-
-    Returns
-    -------
-    Rounded
-        The table, its distance, the gap (zero if proved optimal) and the method.
-
-    Raises
-    ------
-    Refusal
-        If no integer table keeps every constraint.
+    ``parent`` has the counts that the children add up to; None at the root. ``layers`` are partitions of the
+    cells with penalties and bounds; the cells themselves are the implicit finest layer. It is refused if no
+    integer table keeps every constraint.
 
     Examples
     --------
@@ -125,7 +95,7 @@ def round_children(
     parent = None if parent is None else parent.astype(np.int64)
     cells = Penalty(x, np.zeros(x.shape, dtype=np.int64), _ceiling(x.shape, parent), cell_weight)
     levels = [_level(x, layer, i) for i, layer in enumerate(layers)]
-    bands = [Band(row.cells, _at_least_zero(row.lower), _at_most_unbounded(row.upper)) for row in rows]
+    bands = [Row(row.cells, _at_least_zero(row.lower), _at_most_unbounded(row.upper)) for row in rows]
     bounds = [(f"layers[{i}]", level.penalty.lower, level.penalty.upper) for i, level in enumerate(levels)]
     bounds += [(f"rows[{i}]", band.lower, band.upper) for i, band in enumerate(bands)]
     for name, lower, upper in bounds:
@@ -213,7 +183,7 @@ def _ceiling(shape: tuple[int, ...], parent: NDArray[np.int64] | None) -> NDArra
     return np.broadcast_to(parent, shape)
 
 
-def _unsolvable(levels: Sequence[Level], bands: Sequence[Band], parent: NDArray[np.int64] | None) -> Refusal:
+def _unsolvable(levels: Sequence[Level], bands: Sequence[Row], parent: NDArray[np.int64] | None) -> Refusal:
     """The refusal, naming the first layer or row that the parent alone contradicts."""
     if parent is not None:
         for i, level in enumerate(levels):

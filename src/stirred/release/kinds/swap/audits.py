@@ -24,7 +24,7 @@ from stirred.audit import (
     statistical_audit,
 )
 from stirred.data import physical
-from stirred.noise import Source
+from stirred.noise import Source, permutation
 from stirred.release.job import Members
 from stirred.release.replay import REPLAYS
 from stirred.spec import Attribute, Exact, Specification, shown, swapping_loss
@@ -255,7 +255,7 @@ def _rearranged(job: SwapJob, source: Source) -> Records:
     households = frame.with_columns(frame[name].gather(taken) for name in s.swap).with_columns(
         pl.lit(None, frame.schema[name]).alias(name) for name in strange
     )
-    order = np.argsort(source.child(0).words(frame.height), kind="stable")
+    order = permutation(source.child(0), frame.height)
     return _renamed(_moved(records, households), order)
 
 

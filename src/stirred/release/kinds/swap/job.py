@@ -231,7 +231,7 @@ class SwapJob(Job):
         pairs = self.mechanism.assess(primitive, self.prepared)
         rows = [{"table": table} | compare_counts(*pair).record() for table, pair in pairs.items()]
         against = {table: (true.tolist(), made.tolist()) for table, (true, made) in pairs.items()}
-        errors = {str(row["table"]): float(row["mean_absolute"]) for row in rows}
+        errors = {self._title(str(row["table"])): float(row["mean_absolute"]) for row in rows}
         return InternalRecord({"tables": pl.DataFrame(rows)} if rows else {}, against, errors)
 
     def recheck(self, folder: Path) -> None:

@@ -26,7 +26,7 @@ from stirred.audit import (
     statistical_audit,
 )
 from stirred.errors import StirredError
-from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers
+from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers, permutation
 from stirred.release.job import Members
 from stirred.release.replay import REPLAYS
 from stirred.spec import (
@@ -321,8 +321,8 @@ def _rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames
         strange = [name for name in frame.columns if name not in (*names, leaf)]
         stream = source.child(number)
         taken = np.arange(frame.height)
-        some = _order(frame.height, stream.child(0))[:budget]
-        taken[some] = some[_order(some.size, stream.child(1))]
+        some = permutation(stream.child(0), frame.height)[:budget]
+        taken[some] = some[permutation(stream.child(1), some.size)]
         dealt = frame.with_columns(frame[name].gather(taken) for name in free)
         if number == 0:
             dealt = dealt.with_columns(dealt[leaf].gather(_within(dealt, fixed, stream.child(2))))
@@ -336,14 +336,10 @@ def _rearranged(job: TopDownJob, claim: Specification, source: Source) -> Frames
     return None if all(out[unit] is data[unit] for unit in out) else out
 
 
-def _order(size: int, source: Source) -> NDArray[np.int64]:
-    return np.argsort(source.words(size), kind="stable")
-
-
 def _within(frame: pl.DataFrame, by: Sequence[str], source: Source) -> NDArray[np.int64]:
     """For every row the row of its group whose place it takes."""
     if not by:
-        return _order(frame.height, source)
+        return permutation(source, frame.height)
     codes = frame.select(pl.struct(by).rank("dense")).to_series().to_numpy()
     first = np.lexsort((source.words(codes.size), codes))
     second = np.argsort(codes, kind="stable")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.data import Exposures, Histogram, count_cells, levels_of, read_table
+from stirred.errors import InputError
 from stirred.places import inside, slug
 from stirred.release.job import Job, Members, Progress, with_bases
 from stirred.release.kinds.topdown import audits
@@ -156,6 +157,16 @@ class TopDownJob(Job):
         note = "the noise of its own measurement; estimation uses more than that"
         return Uncertainty("estimate", deviation, note=note)
 
+    def require_complete(self) -> None:
+        """Refuse a stage of its own: that of the plan counts, and everything else speaks of it."""
+        if self.section.stage is not None:
+            raise InputError(
+                "the mechanism has a stage of its own",
+                field="mechanism.stage",
+                expected="the stage of the data in the plan itself, once",
+                hint="Move it to the key stage of the plan.",
+            )
+
     def exposures(self) -> Exposures:
         """What the values of the invariants determine and expose."""
         return exposures_of(self.mechanism, self.prepared)
@@ -224,7 +235,7 @@ class TopDownJob(Job):
             against[table.title] = (true.tolist(), protected.tolist())
         frames = {unit: found.to_polars() for unit, found in errors.items()}
         means = {
-            f"{plural(unit)}: {row['query']} by {row['level']}".capitalize(): float(row["mean_absolute"])
+            TablePlan(unit=unit, level=row["level"], query=row["query"]).title: float(row["mean_absolute"])
             for unit, frame in frames.items()
             for row in frame.filter(population="all").to_dicts()
         }

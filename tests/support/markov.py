@@ -13,9 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stirred.audit.movable import require_linear
 from stirred.errors import NotComputable
-from stirred.spec import Count, Record, Schema
+from stirred.spec import Count, Record, Schema, Sum
 
 LARGEST_LISTING = 100_000
 
@@ -63,7 +62,7 @@ def markov_moves(schema: Schema, invariants: Iterable[Any], degree: int = 2) -> 
     >>> len(markov_moves(Schema.of(h=(0, 1, 2), s=(0, 1, 2)), margins("record", "h", "s")))
     9
     """
-    linear = require_linear(invariants)
+    linear = _require_linear(invariants)
     records = sorted(schema.records(), key=repr)
     if math.comb(len(records) + degree - 1, degree) > LARGEST_LISTING:
         raise NotComputable(
@@ -117,6 +116,19 @@ def connected(universe: Iterable[Sequence[Record]], moves: Iterable[Move]) -> bo
                 reached.add(other)
                 waiting.append(other)
     return reached >= points
+
+
+def _require_linear(invariants: Iterable[Any]) -> tuple[Count | Sum, ...]:
+    """Refuse invariants that are not counts or sums."""
+    given = tuple(invariants)
+    if not all(isinstance(invariant, Count | Sum) for invariant in given):
+        raise NotComputable(
+            "a move that keeps a threshold depends on the data",
+            field="invariants",
+            expected="counts and sums",
+            hint="Leave thresholds out and check them on each data set.",
+        )
+    return given
 
 
 def _decomposable(family: Iterable[frozenset[str]]) -> bool:
