@@ -65,10 +65,11 @@ def end_to_end(count: int, folder: Path) -> None:
         part.write_parquet(folder / f"plain-{number}.parquet")
     plain = time.perf_counter() - start
     script = (
-        "from stirred.swap import PermutationSwap, swap_files; import sys; "
-        "swap = PermutationSwap(match=('state', 'block_group', 'size'), swap=('block',), rate='0.1', "
-        "hold=('tenure', 'race'), nesting=(('block', 'block_group'), ('block_group', 'state'))); "
-        "swap_files(swap, sys.argv[1], sys.argv[2], by='state', accept_determined='a benchmark')"
+        "from pathlib import Path; from stirred.release import trial, trial_of; import sys; "
+        "job = trial_of({'kind': 'swap', 'households': sys.argv[1], 'hold': ['tenure', 'race'], "
+        "'match': ['state', 'block_group', 'size'], 'swap': ['block'], 'rate': '0.1', 'by': 'state', "
+        "'nesting': [['block', 'block_group'], ['block_group', 'state']]}); "
+        "trial(job, Path(sys.argv[2]), accept_determined='a benchmark')"
     )
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", script, str(source), str(folder / "out")], check=True)

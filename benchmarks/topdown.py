@@ -124,7 +124,8 @@ def whole_run(place: str, share: int) -> None:
     ready = peak()
     with tempfile.TemporaryDirectory() as folder:
         before, start = os.times(), time.perf_counter()
-        made.release(data, TestSource(1), Path(folder))
+        prepared = made.prepare(data)
+        made.finish(made.draw(prepared, TestSource(1), Path(folder)), prepared.public)
         seconds, after = time.perf_counter() - start, os.times()
     figures = {
         "seconds": seconds,
