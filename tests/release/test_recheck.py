@@ -10,6 +10,7 @@ import pytest
 from support.release_case import new_ledger, plan_of, write_case, write_plan
 from support.releasing import run_release
 
+from stirred.documents import parse_yaml
 from stirred.errors import InputError
 from stirred.release import verify as verify_release
 from stirred.release.manifest import NAME, Manifest
@@ -67,7 +68,7 @@ def test_a_record_for_the_registry_is_published_and_sound(mechanism: str, case: 
     ledger = new_ledger(tmp_path / "ledger.db", case, [mechanism])
     made = run_release(path, tmp_path / "out", ledger)
     text = (made.folder / "public" / "registry.yaml").read_text(encoding="utf-8")
-    record = Record.from_text(text)
+    record = Record.read(parse_yaml(text, "registry record"))
     assert record.deployment.basic.name == ABOUT["name"]
     assert lint(record, made.specification) == ()
 

@@ -50,6 +50,7 @@ from stirred.report import (
     report_json,
     report_markdown,
 )
+from stirred.report.governance import LEGAL_NOTE, PRECEDENTS, ContextualIntegrity
 from stirred.report.meaning import Meaning, belief_text
 from stirred.show import number, percent, size
 from stirred.spec import Budget, Exact, Specification, Uncertainty, catalogue
@@ -374,6 +375,18 @@ def test_facts_come_from_the_record_as_numbers() -> None:
     assert [law["code"] for law in facts["governance"]["law"] if law["applies"]] == ["UK"]
     assert all("unreviewed" in p["standing"] for p in facts["precedents"])
     assert [step["step"] for step in facts["checklist"]["steps"]] == list(range(1, 12))
+
+
+def test_every_edition_says_what_is_no_legal_advice_and_what_a_guarantee_does_not_assess() -> None:
+    worksheet = ContextualIntegrity(transmission_principles=("statistical use only",))
+    governance = Governance(legal_basis="section 12(2)", contextual_integrity=worksheet)
+    record = replace(TOPDOWN, governance=governance)
+    for text in (plain(report_markdown(record)), Page(report_html(record)).text()):
+        assert LEGAL_NOTE in text and "not legal advice" in text
+        assert "section 12(2)" in text and "none was named" in text
+        assert "does not assess people, projects or settings" in text
+        assert "statistical use only" in text
+        assert all(p.label in text and p.numbers() in text for p in PRECEDENTS)
 
 
 def test_figures_are_written_for_people_in_pages_only() -> None:

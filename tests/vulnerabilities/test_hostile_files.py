@@ -25,7 +25,6 @@ from stirred.errors import InputError, StirredError
 from stirred.interchange import csv_text, harmless, write_csv
 from stirred.release import Plan
 from stirred.report import ReleaseRow, ReleaseTable
-from stirred.report.registry import Record
 from stirred.spec import Exact, Specification, as_fraction, catalogue
 from stirred.spec.literature.entry import read_entries
 from stirred.swap import PermutationSwap, Records, tighter_loss
@@ -78,8 +77,6 @@ def test_an_unclear_yaml_document_is_refused_by_every_reader(kind: str, tmp_path
         with pytest.raises(InputError) as error:
             load(path)
         assert error.value.field == "plan"
-    with pytest.raises(InputError):
-        Record.from_text(text)
 
 
 @pytest.mark.parametrize("kind", JSONS)

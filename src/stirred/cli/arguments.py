@@ -13,6 +13,7 @@ from stirred.errors import InputError, StirredError
 
 T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+PlanPath = Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")]
 
 LARGEST_STRATUM = 10**15
 LARGEST_LOSS = 1_000

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stirred.cli.arguments import AsJson
+from stirred.cli.arguments import AsJson, PlanPath
 from stirred.cli.output import print_json, print_table, print_text, progress_by_level, reported
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ REFUTED = 3
 @app.command()
 @reported
 def run(
-    plan: Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")],
+    plan: PlanPath,
     release: Annotated[
         Path | None,
         typer.Option(help="The folder of a release of this plan: audit its claim, and add the record to it."),

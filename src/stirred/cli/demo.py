@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from stirred.cli.arguments import AsJson
 from stirred.cli.output import print_json, print_text, reported
 
 
 @reported
 def demo(
     output: Annotated[Path, typer.Option(help="Folder for what is made.")] = Path("stirred-demo"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release a synthetic county twice, by swapping and by TopDown, and compare the two."""
     from stirred.casebook import demonstrate

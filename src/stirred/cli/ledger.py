@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.arguments import AsJson
-from stirred.cli.output import print_json, print_table, print_text, reported
+from stirred.cli.output import print_items, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
     from stirred.ledger import Ledger, Statement
@@ -57,8 +57,7 @@ def verify(
     if as_json:
         print_json(found.as_dict())
     else:
-        for finding in found.findings:
-            print_text(f"* {finding}")
+        print_items(found.findings)
         for note in found.notes:
             print_text(f"(note: {note})")
         verdict = "the ledger is true" if found.ok else "the ledger is not what it was"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.arguments import AsJson, apart
-from stirred.cli.output import print_json, print_table, print_text, reported
+from stirred.cli.output import print_items, print_json, print_table, print_text, reported
 from stirred.cli.spec import BudgetText, Source, UserFile, audited, existing, load
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ def gaming(
         rows = [(m.block.replace("_", " "), m.direction, m.before, m.after) for m in moved.moves]
         print_table(f"{first}  to  {second}", ("block", "became", "before", "after"), rows)
         print_text("")
-    for move in moved.moves:
-        print_text(f"* {move.block.replace('_', ' ')}: {move.manoeuvre}.")
+    print_items(f"{move.block.replace('_', ' ')}: {move.manoeuvre}." for move in moved.moves)
     print_text(f"{moved.sentence()}\nThat both are guarantees of one mechanism is your claim.")
 
 

@@ -89,6 +89,12 @@ def print_text(text: str) -> None:
     Console().print(text, markup=False, highlight=False, emoji=False)
 
 
+def print_items(items: Iterable[object]) -> None:
+    """A list, an item a line."""
+    for item in items:
+        print_text(f"* {item}")
+
+
 def print_card(card: Card) -> None:
     """A spec card: questions in bold, answers indented and wrapped."""
     from rich.console import Console

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
+from stirred.cli.arguments import AsJson, PlanPath
+from stirred.cli.output import (
+    print_card,
+    print_items,
+    print_json,
+    print_table,
+    print_text,
+    progress_by_level,
+    reported,
+)
 from stirred.cli.trial import folder_for
 from stirred.errors import MissingBlock, UnknownName
 
@@ -19,8 +28,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Releases: plan, dry run, run once, verify, compare.", no_args_is_help=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-PlanPath = Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")]
 LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="The ledger that pays.")]
 
 
@@ -76,18 +83,11 @@ def check(plan: PlanPath, as_json: AsJson = False) -> None:
     open_steps = [step.name for step in found.checklist.blocking()]
     unanswered = list(found.governance.unanswered())
     if as_json:
-        print_json(
-            {
-                "plan": found.name,
-                "plan_digest": found.digest,
-                "open_steps": open_steps,
-                "unanswered": unanswered,
-            }
-        )
+        body = {"plan": found.name, "plan_digest": found.digest}
+        print_json(body | {"open_steps": open_steps, "unanswered": unanswered})
         return
     print_text(f"{found.title}: the plan is well-formed (digest {found.digest[:16]}...).")
-    for step in open_steps:
-        print_text(f"* open: {step}")
+    print_items(f"open: {step}" for step in open_steps)
     if unanswered:
         print_text(f"* governance, not answered yet: {', '.join(unanswered)}")
 
@@ -170,14 +170,9 @@ def run(
     book = _opened(ledger)
     with progress_by_level() as progress:
         made = run_plan(
-            plan,
-            folder_for(output),
-            book,
-            override=override,
-            progress=progress,
-            audit=audit,
-            pay_again=pay_again,
-        )
+            plan, folder_for(output), book,
+            override=override, progress=progress, audit=audit, pay_again=pay_again,
+        )  # fmt: skip
     if as_json:
         print_json(
             {
@@ -212,8 +207,7 @@ def verify(
         print_json({"sound": found.sound, "checks": list(found.checks), "problems": list(found.problems)})
     else:
         print_text(f"Checked: {', '.join(found.checks)}.")
-        for problem in found.problems:
-            print_text(f"* {problem}")
+        print_items(found.problems)
         print_text("Everything agrees." if found.sound else "Not everything agrees.")
     if not found.sound:
         raise typer.Exit(3)
@@ -257,8 +251,7 @@ def _print_comparison(found: SideBySide, internal: bool) -> None:
     )
     print_text(f"\n{record['sentence']}\n\n{record['together']}\n")
     for label, key in ((found.first.name, "first"), (found.second.name, "second"), ("both", "both")):
-        for text in record["invariants"][key]:
-            print_text(f"* exact in {label}: {text}")
+        print_items(f"exact in {label}: {text}" for text in record["invariants"][key])
     if record["warning"]:
         print_text(f"\n{record['warning']}")
     for side in (found.first, found.second):
@@ -307,10 +300,8 @@ def _explain(plan: Path, ledger: Path | None, as_json: bool) -> None:
         ("product", "error"),
         [(e["product"], e["error"]) for e in record["expected"]],
     )
-    for step in record["open_steps"]:
-        print_text(f"* open step: {step}")
-    for warning in record["warnings"]:
-        print_text(f"* warning: {warning}")
+    print_items(f"open step: {step}" for step in record["open_steps"])
+    print_items(f"warning: {warning}" for warning in record["warnings"])
 
 
 def _opened(path: Path | None, read_only: bool = False) -> Ledger | None:

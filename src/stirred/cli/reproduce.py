@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.output import json_text, print_json, print_table, print_text, reported
+from stirred.cli.arguments import AsJson
+from stirred.cli.output import json_text, print_items, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
     from stirred.casebook import Case
@@ -21,7 +22,7 @@ def reproduce(
         typer.Option(help="File for a figure (SVG) or the numbers of a table (JSON); for all, a folder."),
     ] = None,
     runs: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs of a simulation.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recompute a table or figure of the sources."""
     from stirred.casebook import CASES, case_named
@@ -45,8 +46,7 @@ def reproduce(
         return
     for case, found in made:
         print_table(case.title, [name.replace("_", " ") for name in case.columns], case.lines(found))
-        for note in found.notes:
-            print_text(f"* {note}")
+        print_items(found.notes)
     if output is not None:
         print_text(f"\nWritten to {output.resolve()}")
     elif any(case.draw for case in cases):

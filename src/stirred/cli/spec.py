@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.arguments import AsJson, apart, named
-from stirred.cli.output import print_card, print_json, print_table, print_text, reported
+from stirred.cli.output import print_card, print_items, print_json, print_table, print_text, reported
 
 if TYPE_CHECKING:
     from stirred.spec import Budget, Catalogue, Comparison, Entry, GamingAudit, NotStronger, Specification
@@ -46,15 +46,7 @@ def show(
     if as_json:
         from stirred.spec import lines_of
 
-        print_json(
-            {
-                "specification": found.record(),
-                "statement": found.statement(),
-                "guarantee": str(found),
-                "latex": found.latex,
-                "card": lines_of(found.card()),
-            }
-        )
+        print_json(_plain(found) | {"latex": found.latex, "card": lines_of(found.card())})
     elif latex:
         typer.echo(found.latex)
     else:
@@ -357,20 +349,16 @@ def _refuted(found: NotStronger | None) -> dict[str, Any] | None:
     }
 
 
+def _plain(found: Specification) -> dict[str, Any]:
+    return {"specification": found.record(), "statement": found.statement(), "guarantee": str(found)}
+
+
 def _finish(result: Specification, steps: tuple[str, ...], output: Path | None, as_json: bool) -> None:
     _write(result, output)
     if as_json:
-        print_json(
-            {
-                "specification": result.record(),
-                "statement": result.statement(),
-                "guarantee": str(result),
-                "steps": list(steps),
-            }
-        )
+        print_json(_plain(result) | {"steps": list(steps)})
         return
-    for step in steps:
-        print_text(f"* {step}")
+    print_items(steps)
     print_card(result.card())
     if output is not None:
         print_text(f"Written to {output}.")

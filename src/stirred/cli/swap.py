@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from stirred.cli.arguments import AsJson, named, probability, stratum
 from stirred.cli.arguments import loss as aim
-from stirred.cli.arguments import named, probability, stratum
-from stirred.cli.output import print_card, print_json, print_text, progress_by_level, reported
-from stirred.cli.trial import folder_for, print_trial
-
-if TYPE_CHECKING:
-    from stirred.release import Job
+from stirred.cli.output import print_json, print_text, progress_by_level, reported
+from stirred.cli.trial import Accepted, folder_for, print_promise, print_trial
 
 app = typer.Typer(
     help="Permutation swapping: pure differential privacy subject to its invariants.",
     no_args_is_help=True,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Stratum = Annotated[int, typer.Option("--largest-stratum", help="Records in the largest stratum.")]
 Names = Annotated[list[str] | None, typer.Option(help="A column; repeat for several.")]
 
@@ -119,10 +115,7 @@ def run(
     allow_infinite_loss: Annotated[
         bool, typer.Option("--allow-infinite-loss", help="Permit the rates 0 and 1.")
     ] = False,
-    accept_determined: Annotated[
-        str,
-        typer.Option(help="Why records that the exact statistics determine are accepted; kept in writing."),
-    ] = "",
+    accept_determined: Accepted = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="State the guarantee and what is exact; swap nothing.")
     ] = False,
@@ -145,7 +138,8 @@ def run(
         }
     )  # fmt: skip
     if dry_run:
-        _explain(job, as_json)
+        said = job.prepared.report.sentences()
+        print_promise(job.specification(), job.exposures(), said, as_json, report=said)
         return
     with progress_by_level() as progress:
         made = trial(job, folder_for(output), progress=progress, accept_determined=accept_determined)
@@ -165,28 +159,6 @@ def _nesting(pairs: list[str] | None, none: bool) -> tuple[tuple[str, str], ...]
             hint="Give one of the two; repeat --nest for several pairs.",
         )
     return tuple((fine, coarse) for fine, coarse in found) if found or none else None
-
-
-def _explain(job: Job, as_json: bool) -> None:
-    specification, report, exposures = job.specification(), job.prepared.report, job.exposures()
-    refusal = exposures.refusal()
-    if as_json:
-        print_json(
-            {
-                "specification": specification.record(),
-                "guarantee": str(specification),
-                "report": report.sentences(),
-                "exposure": exposures.record(),
-                "refused": None if refusal is None else refusal.problem,
-            }
-        )
-        return
-    print_card(specification.card())
-    print_text("")
-    for sentence in report.sentences():
-        print_text(f"* {sentence}")
-    if refusal is not None:
-        print_text(f"* This would be refused: {refusal.problem}.")
 
 
 def _finite(value: Any) -> Any:

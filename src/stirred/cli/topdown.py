@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.arguments import named
-from stirred.cli.output import print_card, print_json, print_table, print_text, progress_by_level, reported
-from stirred.cli.trial import folder_for, print_trial
+from stirred.cli.arguments import AsJson, PlanPath, named
+from stirred.cli.output import print_items, print_json, print_table, print_text, progress_by_level, reported
+from stirred.cli.trial import Accepted, folder_for, print_promise, print_trial
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ app = typer.Typer(
     help="TopDown: noisy counts at every level of a geography, made consistent from the top.",
     no_args_is_help=True,
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 NOMINAL = "Nominal: relative to the invariants, which are published exactly."
 
@@ -66,17 +64,14 @@ def _distinct(levels: str) -> list[str]:
 @app.command()
 @reported
 def run(
-    plan: Annotated[Path, typer.Argument(help="A plan in YAML or JSON.")],
+    plan: PlanPath,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the products; it must not exist yet.")
     ] = None,
     measurements: Annotated[
         Path | None, typer.Option(help="Noisy measurements of an earlier run: estimate anew, draw nothing.")
     ] = None,
-    accept_determined: Annotated[
-        str,
-        typer.Option(help="Why records that the exact statistics determine are accepted; kept in writing."),
-    ] = "",
+    accept_determined: Accepted = "",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say what the plan promises; read only what is exact, spend nothing."),
@@ -91,45 +86,24 @@ def run(
     if dry_run:
         _explain(job, as_json)
         return
-    with progress_by_level() as progress:
-        made = trial(
-            job,
-            folder_for(output),
-            progress=progress,
-            drawn=measurements,
-            accept_determined=accept_determined,
-        )
+    accepted = accept_determined
+    with progress_by_level() as bars:
+        made = trial(job, folder_for(output), progress=bars, drawn=measurements, accept_determined=accepted)
     print_trial(made, job.exposures(), as_json)
 
 
 def _explain(job: Job, as_json: bool) -> None:
     from stirred.spec import plural
 
-    mechanism, specification = job.mechanism, job.specification()
+    mechanism, promised = job.mechanism, job.specification()
     exposures = job.exposures() if job.section.at_hand(job.folder) else None
-    refusal = None if exposures is None else exposures.refusal()
     unknown = "The records are not at hand: what the exact statistics determine of them is not known yet."
     said = [unknown] if exposures is None else exposures.sentences()
     sentences = [constraint.sentence() for constraint in mechanism.constraints]
-    if as_json:
-        print_json(
-            {
-                "specification": specification.record(),
-                "guarantee": str(specification),
-                "constraints": sentences,
-                "budgets": {u.unit: u.allocation.record() for u in mechanism.universes},
-                "exposure": None if exposures is None else exposures.record(),
-                "refused": None if refusal is None else refusal.problem,
-            }
-        )
-        return
-    print_card(specification.card())
-    print_text("")
-    for sentence in (*said, *sentences):
-        print_text(f"* {sentence}")
-    if refusal is not None:
-        print_text(f"* This would be refused: {refusal.problem}.")
-    for universe in mechanism.universes:
+    budgets = {u.unit: u.allocation.record() for u in mechanism.universes}
+    told = (*said, *sentences)
+    print_promise(promised, exposures, told, as_json, constraints=sentences, budgets=budgets)
+    for universe in () if as_json else mechanism.universes:
         print_table(
             f"Noise of the measurements of {plural(universe.unit)}",
             ("level", "query", "variance", "sd"),
@@ -168,8 +142,7 @@ def _print_budget(settings: Preset, allocation: Allocation, total: Fraction) -> 
         first_whole=True,
     )
     print_text(f"Total ρ² = {total}, at most {_loss(total)}; unit of change: {allocation.change}. {NOMINAL}")
-    for note in settings.notes:
-        print_text(f"* {note}")
+    print_items(settings.notes)
 
 
 def _budget(settings: Preset, allocation: Allocation, total: Fraction) -> dict[str, Any]:

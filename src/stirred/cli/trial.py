@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stirred.cli.output import print_card, print_json, print_text
+import typer
+
+from stirred.cli.output import print_card, print_items, print_json, print_text
 from stirred.errors import MissingBlock
 
 if TYPE_CHECKING:
     from stirred.data import Exposures
     from stirred.release import Made
+    from stirred.spec import Specification
+
+Accepted = Annotated[
+    str, typer.Option(help="Why records that the exact statistics determine are accepted; kept in writing.")
+]
 
 
 def folder_for(output: Path | None) -> Path:
@@ -23,6 +31,29 @@ def folder_for(output: Path | None) -> Path:
             hint="Add --output FOLDER, or --dry-run to see what it promises.",
         )
     return output
+
+
+def print_promise(
+    promised: Specification, exposures: Exposures | None, said: Iterable[str], as_json: bool, **facts: Any
+) -> None:
+    """What a trial would promise, and whether it would be refused; ``facts`` go into the JSON object."""
+    refusal = None if exposures is None else exposures.refusal()
+    if as_json:
+        print_json(
+            {
+                "specification": promised.record(),
+                "guarantee": str(promised),
+                **facts,
+                "exposure": None if exposures is None else exposures.record(),
+                "refused": None if refusal is None else refusal.problem,
+            }
+        )
+        return
+    print_card(promised.card())
+    print_text("")
+    print_items(said)
+    if refusal is not None:
+        print_text(f"* This would be refused: {refusal.problem}.")
 
 
 def print_trial(made: Made, exposures: Exposures, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -22,38 +24,25 @@ def _positive(value: object) -> object:
     return value
 
 
-def _below_one(value: object) -> object:
-    try:
-        probability = as_fraction(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a probability such as 1e-10") from None
-    if not LEAST_DELTA <= probability < 1:
-        raise ValueError("a probability of at least 1e-300 and below 1")
-    return value
+def _fraction(what: str, such_as: str, inside: Callable[[Fraction], bool], limits: str) -> AfterValidator:
+    def check(value: object) -> object:
+        try:
+            number = as_fraction(value)
+        except (StirredError, ValueError, TypeError):
+            raise ValueError(f"{what} such as {such_as}") from None
+        if not inside(number):
+            raise ValueError(f"{what} {limits}")
+        return value
+
+    return AfterValidator(check)
 
 
-def _share(value: object) -> object:
-    try:
-        share = as_fraction(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a share such as 0.01") from None
-    if not 0 <= share < 1:
-        raise ValueError("a share of at least 0 and below 1")
-    return value
-
-
-def _probability(value: object) -> object:
-    try:
-        rate = as_fraction(value)
-    except (StirredError, ValueError, TypeError):
-        raise ValueError("a rate such as 1/20 or 0.05") from None
-    if not 0 <= rate <= 1:
-        raise ValueError("a rate above 0 and below 1")
-    return value
-
-
+_DELTA = _fraction("a probability", "1e-10", lambda p: LEAST_DELTA <= p < 1, "of at least 1e-300 and below 1")
+_RATE = _fraction("a rate", "1/20 or 0.05", lambda rate: 0 <= rate <= 1, "above 0 and below 1")
+_SHARE = _fraction("a share", "0.01", lambda share: 0 <= share < 1, "of at least 0 and below 1")
 _WRITTEN = WithJsonSchema({"type": ["string", "number"]})
+
 Number = Annotated[str | int, AfterValidator(_positive), _WRITTEN]
-Probability = Annotated[str, AfterValidator(_below_one), _WRITTEN]
-Rate = Annotated[str | int, AfterValidator(_probability), _WRITTEN]
-Share = Annotated[str | int, AfterValidator(_share), _WRITTEN]
+Probability = Annotated[str, _DELTA, _WRITTEN]
+Rate = Annotated[str | int, _RATE, _WRITTEN]
+Share = Annotated[str | int, _SHARE, _WRITTEN]

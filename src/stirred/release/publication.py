@@ -162,9 +162,7 @@ def trial(
     require_room(output, job.room())
     source = RandomSource() if random is None else random
     made = _Run(job, facts, specification, passage, source, None, progress, None, drawn)
-    manifest = made.tried(
-        output, trial_reason(*([] if source.publishable else ["it was made with a test seed"]))
-    )
+    manifest = made.tried(output, trial_reason(*([] if source.publishable else [SEEDED])))
     return Made(named, specification, False, False, manifest)
 
 
@@ -306,16 +304,9 @@ class _Run:
         job, ledger = self.job, None if spend is None else self.ledger
         published = job.publish(primitive, job.prepared.public, public, self.progress)
         record = record_of(
-            job.plan,
-            self.facts,
-            self.specification,
-            self.passage,
-            published,
-            ledger,
-            spend,
-            self.audit,
-            reason,
-        )
+            job.plan, self.facts, self.specification, self.passage, published,
+            ledger, spend, self.audit, reason,
+        )  # fmt: skip
         write_documents(record, public)
         write_internal(record, job.assess(primitive), self.audit, folder / INTERNAL)
         return self._sealed(folder, spend, reason)

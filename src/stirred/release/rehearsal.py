@@ -50,10 +50,7 @@ class DryRun:
                 for e in self.facts.exact
             ],
             "constraints": list(self.facts.constraints),
-            "expected": [
-                {"product": e.product, "error": str(e.uncertainty), **e.uncertainty.record()}
-                for e in self.facts.expected
-            ],
+            "expected": [e.record() for e in self.facts.expected],
             "exposure": self.exposures.record(),
             "refused": self.refused,
             "cost": None if self.cost is None else _cost(self.cost),
@@ -92,14 +89,8 @@ def _unpresentable(job: Job) -> StirredError | None:
 
 def _preview(job: Job, specification: Specification, ledger: Ledger) -> Preview:
     plan = job.plan
-    drawing = Drawing("", fingerprints(job, ledger))
-    return ledger.preview(
-        plan.dataset.name,
-        specification,
-        period=plan.dataset.period,
-        group=group_of(plan),
-        drawing=drawing,
-    )
+    name, period, drawing = plan.dataset.name, plan.dataset.period, Drawing("", fingerprints(job, ledger))
+    return ledger.preview(name, specification, period=period, group=group_of(plan), drawing=drawing)
 
 
 def _warnings(plan: Plan, specification: Specification, cost: Preview | None) -> list[str]:

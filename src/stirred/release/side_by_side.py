@@ -185,8 +185,5 @@ def _side(side: Side) -> dict[str, Any]:
         "name": side.name,
         "guarantee": str(side.specification),
         "invariants": _invariants(side.specification),
-        "expected": [
-            {"product": e.product, "error": str(e.uncertainty), **e.uncertainty.record()}
-            for e in side.expected
-        ],
+        "expected": [e.record() for e in side.expected],
     }

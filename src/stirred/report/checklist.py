@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, Field, model_validator
 
 from stirred.errors import Refusal, UnknownName
-from stirred.report.markdown import bullets, rows_of
 from stirred.spec import Block
 
 Status = Literal["open", "done", "not applicable"]
@@ -228,10 +226,6 @@ class Step(Block):
         if self.status == "not applicable" and not self.definition.waivable:
             raise ValueError(f"step {self.step} open or done: it applies to every release")
 
-    def reopened(self) -> Step:
-        """The same step, open again; owner and evidence stay as a record of what was found."""
-        return Step(**dict(self) | {"status": "open", "reason": "", "items": {}})
-
 
 class Return(Block):
     """A way back from step 10 to an earlier step, because the figures were not useful enough."""
@@ -402,12 +396,6 @@ class Checklist(Block):
         }
         return self._with(Step(**fields))
 
-    def go_back(self, to: int, *, by: str, reason: str, at: datetime | None = None) -> Checklist:
-        """Take the loop from step 10 to an earlier step: it and everything after it is open again."""
-        taken = Return(to=to, by=by, reason=reason, at=at or datetime.now(UTC))
-        reopened = (s.reopened() if s.step >= to else s for s in self.steps)
-        return Checklist(steps=tuple(reopened), returns=(*self.returns, taken))
-
     def released(self, passage: Passage, *, owner: str, evidence: Iterable[str]) -> Checklist:
         """Settle step 11 after a release that passed the gate, by override or without."""
         left = [step for step in self.blocking() if step.step not in passage.overridden]
@@ -419,16 +407,6 @@ class Checklist(Block):
     def _with(self, step: Step) -> Checklist:
         steps = tuple(step if s.step == step.step else s for s in self.steps)
         return Checklist(steps=steps, returns=self.returns)
-
-    def to_markdown(self) -> str:
-        """The checklist as a Markdown table."""
-        rows = []
-        for step in self.steps:
-            status = step.status + ("" if step.required else " (optional)")
-            said = step.reason if step.status == "not applicable" else "; ".join(step.evidence)
-            rows.append((f"{step.step}. {step.definition.title}", status, step.owner, said))
-        returns = (f"Returned to step {entry.to} by {entry.by}: {entry.reason}" for entry in self.returns)
-        return "\n".join([rows_of(("Step", "Status", "Owner", "Evidence or reason"), rows), bullets(returns)])
 
 
 def gate(checklist: Checklist, override: Override | None = None) -> Passage:

@@ -135,14 +135,9 @@ def _facts(record: ReleaseRecord, meaning: Meaning) -> dict[str, Any]:
         "statements": _statements(record, meaning),
         "governance": _governance(record.governance),
         "precedents": [
-            {
-                "name": p.name,
-                "published": p.numbers(),
-                **{name: getattr(p, name) for name in ("epsilon", "delta", "rho_squared")},
-                "unit": p.unit,
-                "note": p.note,
-                "standing": p.label,
-            }
+            {"name": p.name, "published": p.numbers()}
+            | {name: getattr(p, name) for name in ("epsilon", "delta", "rho_squared", "unit", "note")}
+            | {"standing": p.label}
             for p in PRECEDENTS
         ],
         "release_table": {
@@ -240,14 +235,8 @@ def _audit(record: ReleaseRecord) -> dict[str, Any] | None:
 
 
 def _file(file: PublishedFile) -> dict[str, Any]:
-    return {
-        "path": file.path,
-        "kind": file.kind,
-        "title": file.title,
-        "rows": file.rows,
-        "size": file.size,
-        "uncertainty": file.uncertainty,
-    }
+    names = ("path", "kind", "title", "rows", "size", "uncertainty")
+    return {name: getattr(file, name) for name in names}
 
 
 def _dictionary(files: Sequence[PublishedFile]) -> list[dict[str, Any]]:
@@ -383,16 +372,9 @@ def _governance(governance: Governance) -> dict[str, Any]:
         "regime": governance.regime or "none was named",
         "legal_basis": governance.legal_basis,
         "law": [
-            {
-                "code": law.code,
-                "jurisdiction": law.jurisdiction,
-                "instruments": "; ".join(law.instruments),
-                "test": law.test,
-                "means": law.means,
-                "must_infer": said[law.must_infer],
-                "exceptions": law.exceptions,
-                "applies": law.code == governance.regime,
-            }
+            dict(law)
+            | {"instruments": "; ".join(law.instruments), "must_infer": said[law.must_infer]}
+            | {"applies": law.code == governance.regime}
             for law in LEGAL_REGIMES
         ],
         "law_note": LEGAL_NOTE,

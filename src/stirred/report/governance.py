@@ -7,12 +7,10 @@ rest; the tables of laws and precedents are descriptions from the literature, no
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import model_validator
 
-from stirred.errors import UnknownName
-from stirred.report.table import markdown_row
 from stirred.spec import Block, Exact
 
 Level = Literal["unanswered", "none", "low", "medium", "high", "varies"]
@@ -116,7 +114,7 @@ class Governance(Block):
 
     Examples
     --------
-    >>> Governance.starter("UK").unanswered()[:2]
+    >>> Governance(regime="UK").unanswered()[:2]
     ('five_safes.projects', 'five_safes.people')
     """
 
@@ -125,83 +123,11 @@ class Governance(Block):
     five_safes: FiveSafes = FiveSafes()
     contextual_integrity: ContextualIntegrity = ContextualIntegrity()
 
-    @classmethod
-    def starter(cls, regime: Regime | None = None) -> Self:
-        """A worksheet with every question open."""
-        return cls(regime=regime)
-
     def unanswered(self) -> tuple[str, ...]:
         """Names of the fields that are still open."""
         names = [f"five_safes.{safe}" for safe in self.five_safes.unanswered()]
         names += [f"contextual_integrity.{name}" for name in self.contextual_integrity.unanswered()]
         return (*names, *(() if self.regime else ("regime",)))
-
-    def to_markdown(self) -> str:
-        """The worksheet as Markdown, with the law, its label and the caveats."""
-        lines = ["### Five Safes", "", f"Information flow: {self.five_safes.flow}.", ""]
-        lines += ["| Safe | Question | Level | Evidence | Judged by |", "| --- | --- | --- | --- | --- |"]
-        for safe, question in SAFES.items():
-            found = self.five_safes.of(safe)
-            lines.append(markdown_row(safe, question, found.level, found.evidence, found.assessed_by))
-        lines += ["", "### Contextual integrity", ""]
-        lines += ["| Parameter | Meaning here | This release |", "| --- | --- | --- |"]
-        for name, (meaning, _) in NORMS.items():
-            lines.append(
-                markdown_row(name.replace("_", " "), meaning, _text(getattr(self.contextual_integrity, name)))
-            )
-        for disruption in self.contextual_integrity.disruptions:
-            lines += ["", f"Departs from expectation: {disruption}"]
-        lines += ["", "### Law", "", *_law(self.regime, self.legal_basis), "", "### Limits", ""]
-        return "\n".join([*lines, *(f"- {caveat}" for caveat in CAVEATS)]) + "\n"
-
-
-class Mode(Block):
-    """A usual way to disseminate, with the levels that the literature gives it."""
-
-    name: str
-    examples: str
-    flow: Flow
-    levels: dict[Safe, Level]
-
-
-MODES: tuple[Mode, ...] = (
-    Mode(
-        name="open data",
-        examples="public use files, such as the ACS PUMS",
-        flow="outputs to public",
-        levels={"people": "none", "projects": "none", "settings": "none", "data": "high", "outputs": "high"},
-    ),
-    Mode(
-        name="physical enclave",
-        examples="a research data centre, such as an FSRDC",
-        flow="data to researcher",
-        levels={"people": "high", "projects": "high", "settings": "high", "data": "low", "outputs": "varies"},
-    ),
-    Mode(
-        name="virtual enclave",
-        examples="the ABS DataLab; agencies debate how safe the setting is",
-        flow="data to researcher",
-        levels={
-            "people": "high",
-            "projects": "high",
-            "settings": "medium",
-            "data": "low",
-            "outputs": "varies",
-        },
-    ),
-    Mode(
-        name="synthetic data with validation",
-        examples="the SIPP Synthetic Beta, as researchers see it",
-        flow="data to researcher",
-        levels={
-            "people": "medium",
-            "projects": "medium",
-            "settings": "medium",
-            "data": "varies",
-            "outputs": "high",
-        },
-    ),
-)
 
 
 class LegalRegime(Block):
@@ -292,19 +218,6 @@ LEGAL_REGIMES: tuple[LegalRegime, ...] = (
 )
 
 
-def legal_regime(code: str) -> LegalRegime:
-    """The regime of a jurisdiction by its code."""
-    for regime in LEGAL_REGIMES:
-        if regime.code == code:
-            return regime
-    raise UnknownName(
-        "there is no legal regime of this code",
-        field="governance.regime",
-        expected="one of " + ", ".join(regime.code for regime in LEGAL_REGIMES),
-        hint="State the law in governance.legal_basis instead, in your own words.",
-    )
-
-
 class Precedent(Block):
     """A published budget of another release: a number for orientation, reviewed by nobody here.
 
@@ -318,7 +231,6 @@ class Precedent(Block):
     delta: Exact | None = None
     rho_squared: Exact | None = None
     unit: str = ""
-    sector: str = ""
     note: str = ""
     reviewed: Literal[False] = False
 
@@ -343,7 +255,6 @@ def _census(name: str, rho_squared: str, unit: str = "", note: str = "") -> Prec
         source=_REGISTRY,
         rho_squared=Exact.of(rho_squared),
         unit=unit,
-        sector="Government",
         note=note,
     )
 
@@ -355,7 +266,6 @@ PRECEDENTS: tuple[Precedent, ...] = (
         epsilon=Exact.of("4.8"),
         delta=Exact.of("4e-10"),
         unit="hire",
-        sector="Technology",
         note="four reports of 1.2 each; at least 95% are hired at most once by one employer in three months",
     ),
     Precedent(
@@ -364,21 +274,18 @@ PRECEDENTS: tuple[Precedent, ...] = (
         epsilon=Exact.of("0.2"),
         delta=Exact.of(0),
         unit="individual device",
-        sector="Technology",
         note="the registry gives the unit as user",
     ),
     Precedent(
         name="Uber, SQL queries",
         source=_REGISTRY,
         epsilon=Exact.of("0.01"),
-        sector="Technology",
         note="the smallest epsilon in the registry",
     ),
     Precedent(
         name="LinkedIn, audience engagement",
         source=_REGISTRY,
         epsilon=Exact.of("34.9"),
-        sector="Technology",
         note="the largest epsilon in the registry",
     ),
     _census(
@@ -395,61 +302,8 @@ PRECEDENTS: tuple[Precedent, ...] = (
 )
 
 
-def find_precedents(
-    words: str = "", *, unit: str = "", sector: str = "", epsilon_at_most: object = None
-) -> tuple[Precedent, ...]:
-    """Precedents by words of their text, unit, sector, or largest epsilon.
-
-    A bound on epsilon finds only precedents that were published as an epsilon: others are not converted.
-    """
-    bound = None if epsilon_at_most is None else Exact.of(epsilon_at_most)
-
-    def matches(precedent: Precedent) -> bool:
-        text = f"{precedent.name} {precedent.note} {precedent.source}".lower()
-        small = bound is None or (precedent.epsilon is not None and precedent.epsilon <= bound)
-        return (
-            small
-            and all(word in text for word in words.lower().split())
-            and unit.lower() in precedent.unit.lower()
-            and sector.lower() in precedent.sector.lower()
-        )
-
-    return tuple(filter(matches, PRECEDENTS))
-
-
-def precedents_markdown(precedents: tuple[Precedent, ...] = PRECEDENTS) -> str:
-    """Precedents as a Markdown table, each with its label."""
-    lines = ["| Release | Published | Unit | Note | Standing |", "| --- | --- | --- | --- | --- |"]
-    lines += [markdown_row(p.name, p.numbers(), p.unit or "not stated", p.note, p.label) for p in precedents]
-    warning = "Numbers of different flavors, units or invariants are not comparable; none was reviewed here."
-    return "\n".join([*lines, "", warning]) + "\n"
-
-
-def _law(code: Regime | None, basis: str) -> list[str]:
-    lines = [f"Legal basis stated by the plan: {basis}", ""] if basis else []
-    if code is None:
-        return [*lines, "No legal regime was named."]
-    regime = legal_regime(code)
-    inference = {True: "yes", False: "no", None: "not said"}[regime.must_infer]
-    return [
-        *lines,
-        f"{regime.jurisdiction}: {'; '.join(regime.instruments)}.",
-        "",
-        f"- Test: {regime.test}.",
-        f"- By what means: {regime.means}.",
-        f"- Must private information be inferred: {inference}.",
-        f"- Exceptions and defences: {regime.exceptions}.",
-        "",
-        LEGAL_NOTE,
-    ]
-
-
-def _said(value: Any) -> bool:
-    return bool(_text(value).strip())
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "; ".join(value)
+def _said(value: str | tuple[str, ...]) -> bool:
+    return bool("".join(value).strip())
 
 
 def _decimal(value: Exact) -> str:

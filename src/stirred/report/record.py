@@ -76,6 +76,10 @@ class Expected:
     product: str
     uncertainty: Uncertainty
 
+    def record(self) -> dict[str, Any]:
+        """In words and in numbers."""
+        return {"product": self.product, "error": str(self.uncertainty), **self.uncertainty.record()}
+
 
 @dataclass(frozen=True)
 class Figure:

@@ -7,7 +7,6 @@ trusted curator, or invariants that nobody lists: ``lint`` does.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_serializer, field_validator
 from pydantic.json_schema import GenerateJsonSchema
 
-from stirred.documents import parse_yaml
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.report.table import NOMINAL, invariants_text, parameters, significant, upward
 from stirred.spec import ZERO, Block, Exact, Method, Specification, Stage, Variant, declared_invariants
@@ -201,19 +199,6 @@ class Record(Block):
     tier: Tier = _field("How complete the record is.")
     deployment: Deployment
 
-    @classmethod
-    def from_text(cls, text: str) -> Record:
-        """Read a record from YAML or JSON text."""
-        body = parse_yaml(text, "registry record")
-        if not isinstance(body, dict):
-            raise InputError(
-                "this is not a registry record",
-                field="file",
-                expected="a YAML or JSON object with url_slug, status, tier and deployment",
-                hint="Check indentation and quotes.",
-            )
-        return cls.read(body)
-
     def to_yaml(self) -> str:
         """The record as the registry stores it."""
         import yaml
@@ -226,10 +211,6 @@ class Record(Block):
             self.record(), Dumper=Readable, sort_keys=False, allow_unicode=True, width=1_000_000
         )
         return text
-
-    def to_json(self) -> str:
-        """The same as JSON."""
-        return json.dumps(self.record(), indent=2, ensure_ascii=False) + "\n"
 
     def record(self) -> dict[str, Any]:
         """The record as plain JSON data, without the fields that say nothing."""

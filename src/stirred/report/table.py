@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stirred.errors import InputError, NotImplied
 from stirred.interchange import Tabular, csv_text
+from stirred.report.markdown import rows_of
 from stirred.spec import (
     Exact,
     Method,
@@ -219,12 +220,9 @@ class ReleaseTable(Tabular):
 
     def to_markdown(self) -> str:
         """The release as a table of fields, then one row for each step."""
-        lines = ["| Name | Value |", "| --- | --- |"]
-        lines += [markdown_row(HEADINGS[k], v) for k, v in asdict(self.release).items()]
-        columns = ("Step", *HEADINGS.values())
-        lines += ["", markdown_row(*columns), markdown_row(*("---" for _ in columns))]
-        lines += [markdown_row(name, *asdict(fields).values()) for name, fields in self.steps]
-        return "\n".join(lines) + "\n"
+        release = zip(HEADINGS.values(), asdict(self.release).values(), strict=True)
+        steps = [(name, *asdict(fields).values()) for name, fields in self.steps]
+        return "\n".join([rows_of(("Name", "Value"), release), rows_of(("Step", *HEADINGS.values()), steps)])
 
     def to_csv(self) -> str:
         """One line for the release and one for each step."""
@@ -387,8 +385,3 @@ def _assumed(specification: Specification) -> tuple[str, ...]:
 
 def _joined(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(text for text in texts if text))
-
-
-def markdown_row(*cells: str) -> str:
-    """A row of a Markdown table."""
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -45,13 +45,8 @@ def against_truth_figure(
     parts = [rectangle(LEFT, TOP, SIDE, SIDE, TINT)]
     for tick in _ticks(end):
         place = SIDE * math.log1p(tick) / end
-        parts.append(
-            path(
-                f"M{LEFT + place:.1f} {TOP}V{floor}M{LEFT} {floor - place:.1f}H{LEFT + SIDE}",
-                LINE,
-                0.8,
-            )
-        )
+        lines = f"M{LEFT + place:.1f} {TOP}V{floor}M{LEFT} {floor - place:.1f}H{LEFT + SIDE}"
+        parts.append(path(lines, LINE, 0.8))
         parts.append(text(LEFT + place, floor + 16, number(tick), anchor="middle", size=11, colour=SOFT))
         parts.append(text(LEFT - 6, floor - place + 4, number(tick), anchor="end", size=11, colour=SOFT))
     parts.append(path(f"M{LEFT} {floor}L{LEFT + SIDE} {TOP}", MARK, 1.2, "5 3"))

@@ -60,14 +60,8 @@ def error_by_level_figure(
     parts.append(path(f"M0 {HEAD - 6:.1f}H{width:.1f}", LINE))
     worst = sorted(found.items(), key=lambda item: -item[1])
     told = listed(f"{words(query)} at {words(level)} {number(_short(v))}" for (level, query), v in worst)
-    return figure(
-        name,
-        width,
-        HEAD + ROW * len(queries) + 4,
-        title,
-        f"Mean absolute errors, largest first: {told}.",
-        parts,
-    )
+    height = HEAD + ROW * len(queries) + 4
+    return figure(name, width, height, title, f"Mean absolute errors, largest first: {told}.", parts)
 
 
 def _short(value: float) -> float:

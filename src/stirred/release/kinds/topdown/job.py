@@ -24,12 +24,7 @@ from stirred.release.kinds.topdown.report import (
 )
 from stirred.release.kinds.topdown.section import TopDownSection
 from stirred.release.product import Product, meanings_of
-from stirred.report import (
-    Expected,
-    Facts,
-    InternalRecord,
-    PublishedFile,
-)
+from stirred.report import Expected, Facts, InternalRecord, PublishedFile
 from stirred.spec import Release, Specification, Uncertainty, plural
 from stirred.topdown import (
     Chunk,
