@@ -91,11 +91,11 @@ def audits(path: Path, seed: int) -> list[Finding]:
     """What sees the draw itself, and the claim."""
     plan, source = Plan.load(path), TestSource(seed)
     if path.stem == "swap":
-        swap = SwapJob(plan, plan.mechanism, path.parent)  # type: ignore[arg-type]
+        swap = SwapJob(plan, path.parent)
         found = [swap_audit._drawn_by_the_plan(swap, source)]
         guarantee = swap.specification()
     else:
-        topdown = TopDownJob(plan, plan.mechanism, path.parent)  # type: ignore[arg-type]
+        topdown = TopDownJob(plan, path.parent)
         found = [*topdown_audit._noise(topdown, source, DRAWS), topdown_audit._paid(topdown)]
         guarantee = topdown.specification()
     return [*found, claim_audit(guarantee, guarantee)]

@@ -115,9 +115,9 @@ def test_a_publication_that_peeks_is_caught_and_the_file_is_named(
 ) -> None:
     honest = job.publish
 
-    def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: Any, made: Any, folder: Path) -> Any:
         leak(self, folder)
-        return honest(self, primitive, public, folder, progress)
+        return honest(self, made, folder)
 
     monkeypatch.setattr(job, "publish", publish)
     record = _audited(PLANS[mechanism](tmp_path))
@@ -130,10 +130,10 @@ def test_an_error_that_depends_on_the_data_is_caught(tmp_path: Path, monkeypatch
     first = pl.read_parquet(tmp_path / "households.parquet").select("tenure", "place")
     honest = SwapJob.publish
 
-    def publish(self: SwapJob, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: SwapJob, made: Any, folder: Path) -> Any:
         if not self.dataset.households.select("tenure", "place").equals(first):
             raise ValueError(SENTINEL)
-        return honest(self, primitive, public, folder, progress)
+        return honest(self, made, folder)
 
     monkeypatch.setattr(SwapJob, "publish", publish)
     record = _audited(path)
@@ -327,9 +327,9 @@ def test_smaller_peeks_are_caught_too(
     job: Any = SwapJob if mechanism == "swap" else TopDownJob
     honest = job.publish
 
-    def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: Any, made: Any, folder: Path) -> Any:
         leak(self, folder)
-        return honest(self, primitive, public, folder, progress)
+        return honest(self, made, folder)
 
     monkeypatch.setattr(job, "publish", publish)
     assert _refuted(_audited(PLANS[mechanism](tmp_path))) == ["replay"]
@@ -338,7 +338,7 @@ def test_smaller_peeks_are_caught_too(
 def test_a_publication_that_always_fails_is_not_called_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def publish(self: SwapJob, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+    def publish(self: SwapJob, made: Any, folder: Path) -> Any:
         raise ValueError
 
     monkeypatch.setattr(SwapJob, "publish", publish)

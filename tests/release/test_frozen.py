@@ -115,7 +115,8 @@ def test_publishing_does_not_read_the_records(
         (two / f"{name}.parquet").unlink()
     if mechanism == "swap":
         (two / "households.parquet").unlink()
-    published = job(two, mechanism).publish(primitive, known, public)
+    own = job(two, mechanism)
+    published = own.publish(own.finish(primitive, known), public)
     assert all((public / file.path).is_file() for file in published.files)
 
 

@@ -77,7 +77,7 @@ class NoisyCount(Mechanism):
         error = Uncertainty("discrete Laplace", (2 / self.epsilon**2) ** 0.5)
         return Release({"count": primitive}, self.guarantee(Counted(0)), {"count": error}, reason=trial())
 
-    def assess(self, primitive: int, prepared: Counted) -> dict[str, int]:
+    def assess(self, primitive: int, prepared: Counted, made: Release | None = None) -> dict[str, int]:
         return {"error": primitive - prepared.records}
 
 
@@ -116,7 +116,7 @@ class CountJob(Job):
             "tables/count", "table", "The number of records", frame, made.uncertainty["count"], {}, "what"
         )
 
-    def assess(self, primitive: int) -> InternalRecord:
+    def assess(self, primitive: int, made: Release) -> InternalRecord:
         return InternalRecord({"count": pl.DataFrame([self.mechanism.assess(primitive, self.prepared)])})
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:

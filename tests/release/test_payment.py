@@ -52,7 +52,7 @@ def interrupted(case: Path, mechanism: str, output: Path, ledger: Ledger) -> Pat
     """A run that dies when its draw is on the disk; returns what it leaves."""
     with pytest.MonkeyPatch.context() as patch:
 
-        def publish(self: Any, primitive: Any, public: Any, folder: Path, progress: Any = None) -> Any:
+        def publish(self: Any, made: Any, folder: Path) -> Any:
             (folder / "drawn").write_text("the first draw", encoding="utf-8")
             raise PowerCut
 

@@ -208,7 +208,7 @@ def _plan(path: Path) -> tuple[Any, Any, Path]:
     from stirred.release import Plan
 
     plan = Plan.load(path)
-    return plan, plan.mechanism, path.parent
+    return plan, path.parent
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_threat_13_specification_and_codebook_are_the_same_within_a_universe(
         job = job_of(Plan.load(case / f"{mechanism}.yaml"), case)
         folder = tmp_path / f"out{number}"
         folder.mkdir()
-        published = job.publish(job.draw(TestSource(number), folder), job.prepared.public, folder)
+        published = job.publish(job.finish(job.draw(TestSource(number), folder), job.prepared.public), folder)
         columns = {file.path: (file.title, file.columns, file.uncertainty) for file in published.files}
         told.append((job.specification().to_json(), job.facts(), columns))
     assert told[0] == told[1]

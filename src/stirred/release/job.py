@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from stirred.data import Exposures
-from stirred.errors import InputError
+from stirred.errors import InputError, Refusal
 from stirred.noise import Source
 from stirred.release.product import Product, publish
 from stirred.report import ExactStatistic, Facts, InternalRecord, Published, PublishedFile
@@ -45,9 +45,9 @@ class Members:
 class Job(ABC):
     """One plan. A dataset that is handed over takes the place of the files: for audits."""
 
-    def __init__(self, plan: Plan, section: Any, folder: Path, dataset: Any = None) -> None:
+    def __init__(self, plan: Plan, folder: Path, dataset: Any = None) -> None:
         self.plan = plan
-        self.section = section
+        self.section: Any = plan.mechanism
         self.folder = folder
         self._dataset = dataset
 
@@ -110,7 +110,7 @@ class Job(ABC):
 
     def on(self, dataset: Any, folder: Path | None = None) -> Self:
         """The same job on other data, which stay in memory, with its public files elsewhere: for audits."""
-        return type(self)(self.plan, self.section, folder or self.folder, dataset)
+        return type(self)(self.plan, folder or self.folder, dataset)
 
     def require_complete(self) -> None:  # noqa: B027
         """Refuse a plan that leaves open what a publication must say; reads no data."""
@@ -140,13 +140,11 @@ class Job(ABC):
         made: Release = self.mechanism.finish(primitive, public)
         return made
 
-    def publish(
-        self, primitive: Any, public: Any, folder: Path, progress: Progress | None = None
-    ) -> Published:
-        """Write what is made of the primitive, and describe it; reads no records."""
-        return publish(self.products(self.finish(primitive, public, progress)), folder)
+    def publish(self, made: Release, folder: Path) -> Published:
+        """Write what was made, and describe it; reads no records."""
+        return publish(self.products(made), folder)
 
-    def assess(self, primitive: Any) -> InternalRecord:
+    def assess(self, primitive: Any, made: Release) -> InternalRecord:
         """Errors against the truth: confidential."""
         return InternalRecord()
 
@@ -167,6 +165,18 @@ class Kind:
     starter: str
     ceiling: int
     currency: str
+
+
+def require_recounted(published: pl.DataFrame, recounted: pl.DataFrame, table: str) -> None:
+    """Refuse a published table whose counts are not those of the published records."""
+    keys = [name for name in recounted.columns if name != "count"]
+    if not published.select(recounted.columns).sort(keys).equals(recounted.sort(keys)):
+        raise Refusal(
+            f"the table {table} is not that of the published records",
+            field="tables",
+            expected="the counts of the published records",
+            hint="The release contradicts itself: do not use it.",
+        )
 
 
 def with_bases(sentences: Iterable[tuple[str, int | None]], plan: Plan) -> tuple[ExactStatistic, ...]:

@@ -48,7 +48,7 @@ from stirred.release.plan_audit import audit as audit_of
 from stirred.release.protection import protected
 from stirred.report import Facts, Override, Passage, gate, lint
 from stirred.report import record_of as registry_record
-from stirred.spec import Specification
+from stirred.spec import Release, Specification
 from stirred.spec import trial as trial_reason
 
 SEEDED = "it was made with a test seed"
@@ -107,6 +107,7 @@ def run(
     known = None if ledger is None or not source.publishable else known_spend(job.plan, ledger)
     if ledger is not None and known is not None and known.manifest is not None:
         return _recovered(output, named, ledger, known)
+    job.require_complete()
     passage = gate(job.plan.checklist, override)
     specification, facts = job.specification(), job.facts()
     _require_consistent(job.plan, specification)
@@ -267,7 +268,9 @@ class _Run:
             ledger.begin(spend, by=by)
             public = work.folder / PUBLIC
             public.mkdir(exist_ok=True)
-            manifest = self._written(work.folder, public, self.job.draw(self.source.spawn(), public), spend)
+            primitive = self.job.draw(self.source.spawn(), public)
+            made = self.job.finish(primitive, self.job.prepared.public, self.progress)
+            manifest = self._written(work.folder, public, primitive, made, spend)
             settle(work.folder)
             _finish(ledger, spend, manifest, by, work)
             appear(work.folder, output, manifest)
@@ -285,12 +288,12 @@ class _Run:
             else:
                 primitive = self.job.recall(self.drawn)
             try:
-                self.job.finish(primitive, self.job.prepared.public, self.progress)
+                made = self.job.finish(primitive, self.job.prepared.public, self.progress)
             except Refusal as refusal:
                 refused = refusal
                 manifest = self._sealed(work.folder, None, f"{reason}; drawn only: {refusal.problem}")
             else:
-                manifest = self._written(work.folder, folder, primitive, None, reason)
+                manifest = self._written(work.folder, folder, primitive, made, None, reason)
             settle(work.folder)
             work.folder.rename(output)
         if refused is not None:
@@ -298,17 +301,17 @@ class _Run:
         return manifest
 
     def _written(
-        self, folder: Path, public: Path, primitive: Any, spend: Spend | None, reason: str = ""
+        self, folder: Path, public: Path, primitive: Any, made: Release, spend: Spend | None, reason: str = ""
     ) -> Manifest:
         """Publish, assess, report; everything under a temporary name."""
         job, ledger = self.job, None if spend is None else self.ledger
-        published = job.publish(primitive, job.prepared.public, public, self.progress)
+        published = job.publish(made, public)
         record = record_of(
             job.plan, self.facts, self.specification, self.passage, published,
             ledger, spend, self.audit, reason,
         )  # fmt: skip
         write_documents(record, public)
-        write_internal(record, job.assess(primitive), self.audit, folder / INTERNAL)
+        write_internal(record, job.assess(primitive, made), self.audit, folder / INTERNAL)
         return self._sealed(folder, spend, reason)
 
     def _sealed(self, folder: Path, spend: Spend | None, reason: str = "") -> Manifest:

@@ -72,7 +72,7 @@ def _published(job: Job, drawn: Any, place: Path) -> dict[str, str]:
     ledger = _standing_ledger(place / "ledger.db", plan, specification)
     drawing = drawing_of(job, folder, ledger)
     spend = ledger.spend(plan.dataset.name, specification, plan.digest, by=plan.curator, drawing=drawing)
-    published = job.publish(drawn, job.prepared.public, folder / PUBLIC)
+    published = job.publish(job.finish(drawn, job.prepared.public), folder / PUBLIC)
     record = record_of(plan, job.facts(), specification, Passage(), published, ledger, spend)
     write_documents(record, folder / PUBLIC)
     manifest = manifest_of(plan, folder, spend)

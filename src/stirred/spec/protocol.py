@@ -166,8 +166,8 @@ class Mechanism(Protocol):
     def finish(self, primitive: Any, public: Any) -> Release:
         """All that is made of the primitive; reads neither records nor randomness."""
 
-    def assess(self, primitive: Any, prepared: Any) -> Mapping[str, Any]:
-        """Errors against the truth: confidential."""
+    def assess(self, primitive: Any, prepared: Any, made: Any = None) -> Mapping[str, Any]:
+        """Errors against the truth: confidential; ``made`` is what was finished, where it is at hand."""
 
     def release(self, dataset: Any, random: Any = None) -> Release:
         """Prepare, draw, finish."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stirred.swap.nesting import require_whole
     from stirred.swap.pairwise import PairwiseSwap
     from stirred.swap.prepared import Prepared, Public
-    from stirred.swap.primitive import Swapped
+    from stirred.swap.primitive import Swapped, counted, table_key
     from stirred.swap.rate import VariableRate
     from stirred.swap.records import Records, as_records
     from stirred.swap.strata import InvariantReport

@@ -53,7 +53,7 @@ from stirred.swap.derangement import Rates, draw_donors
 from stirred.swap.loss import swap_probability, tighter_loss, variable_rate_loss
 from stirred.swap.nesting import require_nested, require_whole
 from stirred.swap.prepared import Prepared, Public
-from stirred.swap.primitive import Swapped, aligned, counted
+from stirred.swap.primitive import COUNT, Swapped, aligned, counted, table_key
 from stirred.swap.rate import VariableRate
 from stirred.swap.records import Records, as_records
 from stirred.swap.roles import Roles
@@ -174,20 +174,24 @@ class PermutationSwap(Mechanism):
         products: dict[str, Any] = {
             name: (lambda frame=frame: frame) for name, frame in frames.items() if frame is not None
         }
-        products |= {" * ".join(parts): partial(primitive.table, parts) for parts in self.named_tables}
-        products["table"] = partial(primitive.table, public.columns)
+        products["table"] = partial(counted, primitive.households, public.columns)
         uncertainty = dict.fromkeys(products, MOVED)
+        for parts, found in public.uncertainty.items():
+            products[table_key(parts)] = partial(counted, primitive.households, parts)
+            uncertainty[table_key(parts)] = found
         if primitive.parts:
             products["parts"] = lambda: primitive.parts
-        uncertainty |= {" * ".join(parts): found for parts, found in public.uncertainty.items()}
         reason = unpublishable(primitive.publishable, public.specification)
         return Release(Products(products), public.specification, uncertainty, reason=reason)
 
-    def assess(self, primitive: Swapped, prepared: Prepared) -> dict[str, tuple[Counts, Counts]]:
+    def assess(
+        self, primitive: Swapped, prepared: Prepared, made: Release | None = None
+    ) -> dict[str, tuple[Counts, Counts]]:
         """True and swapped counts of the cells of every table: confidential."""
         true = prepared.records.households
+        made = self.finish(primitive, prepared.public) if made is None else made
         return {
-            " * ".join(parts): aligned(counted(true, parts), primitive.table(parts), parts)
+            " * ".join(parts): aligned(counted(true, parts), made.products[table_key(parts)], parts)
             for parts in self.named_tables
         }
 
@@ -239,6 +243,13 @@ class PermutationSwap(Mechanism):
         prepared = Prepared(self, records, roles, strata, rates, eligible)
         for parts in self.named_tables:
             require_columns(frame.select(*roles.match, *roles.hold, *roles.swap), parts, "tables")
+            if len(set(parts)) < len(parts) or COUNT in parts:
+                raise InputError(
+                    f"the table {' * '.join(parts)} cannot be counted",
+                    field="tables",
+                    expected=f"different columns, none of them called {COUNT}",
+                    hint="Name every column once; rename the column.",
+                )
         if self.by is not None:
             require_parts(prepared, self.by)
         return prepared
@@ -340,7 +351,7 @@ class PermutationSwap(Mechanism):
             theorem="B" if self.loss == "tighter" else "1",
             unit=self.unit,
             match=match,
-            rate=Exact(self._fixed or Fraction(1, 2)),
+            rate=Exact(Fraction(1, 2) if self._fixed is None else self._fixed),
             where="" if self.imputed is None else "that are not imputed",
         )
 

@@ -85,7 +85,7 @@ class PairwiseSwap(Mechanism):
         reason = trial("no finite budget holds for pairwise swapping")
         return Release({"households": primitive.households}, specification, reason=reason)
 
-    def assess(self, primitive: Swapped, prepared: Prepared) -> dict[str, Any]:
+    def assess(self, primitive: Swapped, prepared: Prepared, made: Release | None = None) -> dict[str, Any]:
         """Nothing: tables are compared by ``accuracy``."""
         return {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stirred.data import tabulate
@@ -29,19 +29,17 @@ class Swapped:
     persons: pl.DataFrame | None = None
     parts: tuple[tuple[str, int, int], ...] = ()
     publishable: bool = False
-    _tables: dict[tuple[str, ...], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
-
-    def table(self, parts: tuple[str, ...]) -> pl.DataFrame:
-        """Swapped households by some columns; counted once."""
-        if parts not in self._tables:
-            self._tables[parts] = counted(self.households, parts)
-        return self._tables[parts]
 
 
 def counted(frame: pl.DataFrame, parts: tuple[str, ...]) -> pl.DataFrame:
     """A table of some columns, with its last column named ``count``."""
     made = tabulate(frame, parts)
     return made.rename({made.columns[-1]: COUNT})
+
+
+def table_key(parts: tuple[str, ...]) -> str:
+    """The name of a table among the products; no column can make it that of another product."""
+    return f"table: {' * '.join(parts)}"
 
 
 def aligned(true: pl.DataFrame, made: pl.DataFrame, parts: tuple[str, ...]) -> tuple[Counts, Counts]:

@@ -89,6 +89,7 @@ TWO_RECORDS = (
 )
 NOISE = Uncertainty("discrete Gaussian", note="the variance parameter stands beside every count")
 ESTIMATE = Uncertainty("estimate", note="intervals of tables are those of Gls")
+MEASUREMENTS = "measurements"
 INSECURE = "the measurements were made with a test seed or in unknown ways"
 Progress = Callable[[str, int, int], None]
 
@@ -173,11 +174,11 @@ class TopDown(Mechanism):
 
     def _check(self, counted: Mapping[str, Schema]) -> None:
         names = [u.unit for u in self.universes]
-        if not names or len(set(names)) != len(names) or set(names) & set(counted):
+        if not names or len(set(names)) != len(names) or set(names) & {*counted, MEASUREMENTS}:
             raise InputError(
                 "the universes are empty or share a name",
                 field="universes",
-                expected="one or more universes, each with a unit of its own",
+                expected=f"one or more universes, each with its own unit, and none called {MEASUREMENTS}",
                 hint="Persons and housing units, for example.",
             )
         for universe in self.universes:
@@ -421,28 +422,19 @@ class TopDown(Mechanism):
 
     def finish(self, primitive: Noisy, public: Public, progress: Progress | None = None) -> Release:
         """Estimate from measurements and invariants alone."""
-        products = self._estimated(primitive, public, progress)
+        self._require_complete(primitive.measurements)
+        products = {}
+        for universe in self.universes:
+            unit, bounds = universe.unit, public.bounds[universe.unit]
+            levels, effort = estimate(primitive.measurements[unit], bounds, universe.settings, progress)
+            bounds.check(levels)
+            products[unit] = Estimates(unit, self.units[unit], self.spine, levels, effort)
         return Release(
-            products={"measurements": primitive.measurements, **products},
+            products={MEASUREMENTS: primitive.measurements, **products},
             specification=self.guarantee(),
-            uncertainty={"measurements": NOISE, **dict.fromkeys(products, ESTIMATE)},
+            uncertainty={MEASUREMENTS: NOISE, **dict.fromkeys(products, ESTIMATE)},
             reason=trial(*([] if primitive.publishable else [INSECURE])),
         )
-
-    def _estimated(
-        self, primitive: Noisy, public: Public, progress: Progress | None = None
-    ) -> dict[str, Estimates]:
-        """Integer tables of every universe; estimated once for a primitive and what is public."""
-        if (self, public) not in primitive.estimated:
-            self._require_complete(primitive.measurements)
-            made = {}
-            for universe in self.universes:
-                unit, bounds = universe.unit, public.bounds[universe.unit]
-                levels, effort = estimate(primitive.measurements[unit], bounds, universe.settings, progress)
-                bounds.check(levels)
-                made[unit] = Estimates(unit, self.units[unit], self.spine, levels, effort)
-            primitive.estimated[self, public] = made
-        return primitive.estimated[self, public]
 
     def _require_complete(self, measurements: Mapping[str, Measurements]) -> None:
         """Refuse measurements of another design."""
@@ -471,10 +463,15 @@ class TopDown(Mechanism):
         )
         return Exact.sqrt(sum(squares, Fraction(0)))
 
-    def assess(self, primitive: Noisy, prepared: Prepared) -> dict[str, Accuracy]:
+    def assess(
+        self, primitive: Noisy, prepared: Prepared, made: Release | None = None
+    ) -> dict[str, Accuracy]:
         """Errors of every universe against the truth: confidential."""
-        made = self._estimated(primitive, prepared.public)
-        return {u.unit: accuracy(prepared.counts[u.unit], made[u.unit], u.allocation) for u in self.universes}
+        made = self.finish(primitive, prepared.public) if made is None else made
+        return {
+            u.unit: accuracy(prepared.counts[u.unit], made.products[u.unit], u.allocation)
+            for u in self.universes
+        }
 
 
 def _published_table(earlier: Estimates, level: str, query: Query) -> NDArray[np.int64]:

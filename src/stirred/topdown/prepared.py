@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stirred.data import Histogram
 
 if TYPE_CHECKING:
     from stirred.topdown.bounds import Bounds
-    from stirred.topdown.estimates import Estimates
     from stirred.topdown.invariants import Values
     from stirred.topdown.measurement import Measurements
 
@@ -40,13 +39,9 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """The primitive output: the noisy measurements of every universe, in memory or in files.
-
-    What one mechanism estimates from them and from what is public is estimated once.
-    """
+    """The primitive output: the noisy measurements of every universe, in memory or in files."""
 
     measurements: Mapping[str, Measurements]
-    estimated: dict[Any, dict[str, Estimates]] = field(default_factory=dict, repr=False)
 
     @property
     def publishable(self) -> bool:

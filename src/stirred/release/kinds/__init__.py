@@ -65,7 +65,7 @@ def job_of(plan: Plan, folder: Path, *, trial: bool = False) -> Job:
     A trial may leave open what a publication must say.
     """
     section: Any = plan.mechanism
-    job = kind_named(section.kind).job(plan, section, folder)
+    job = kind_named(section.kind).job(plan, folder)
     if not trial:
         job.require_complete()
     return job

@@ -217,17 +217,19 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
         update={
             "nesting": tuple(pair for pair in nesting if set(pair) <= roles),
             "match": match, "hold": (*(s.hold or ()), HELD), "swap": (*s.swap, GIVEN),
-            "codebook": book, "tables": (), "by": None, "rate": str(job.rate), "target_epsilon": None,
+            "codebook": book, "tables": (), "rate": str(job.rate), "target_epsilon": None,
         }
     )  # fmt: skip
-    plan = job.plan.model_copy(update={"domain": None})
-    own = type(job)(plan, settings, job.folder, replace(records, households=marked))
-    made = own.draw(source, Path()).households
+    plan = job.plan.model_copy(update={"domain": None, "mechanism": settings})
+    drawn = type(job)(plan, job.folder, replace(records, households=marked)).draw(source, Path())
+    made = drawn.households
     out = np.full(size * count, -1, dtype=np.int64)
     place = made[HELD].to_numpy()
     out[place] = made[GIVEN].to_numpy()
-    pairs = place.size // 2
-    risen = int((place[: 2 * pairs : 2] < place[1 : 2 * pairs : 2]).sum())
+    # Parts stand in the order of their names: within a part the order must be fair.
+    parts = [place[start : start + count] for _, start, count in drawn.parts] or [place]
+    ahead = [part[: part.size // 2 * 2].reshape(-1, 2) for part in parts]
+    risen, pairs = sum(int((p[:, 0] < p[:, 1]).sum()) for p in ahead), sum(len(p) for p in ahead)
     return _Drawn(out.reshape(count, size) - np.arange(count)[:, None] * size, (risen, pairs))
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from stirred.data import Exposures, compare_counts, read_table, require_levels
+from stirred.data import Exposures, code_columns, compare_counts, read_table, require_levels
 from stirred.errors import InputError
-from stirred.places import slug, slugs
-from stirred.release.job import Job, Members, with_bases
+from stirred.places import inside, slug, slugs
+from stirred.release.job import Job, Members, require_recounted, with_bases
 from stirred.release.kinds.swap import audits
 from stirred.release.kinds.swap.report import swap_section
 from stirred.release.kinds.swap.section import SwapSection, parts_of, table_file
@@ -24,11 +24,13 @@ from stirred.swap import (
     Prepared,
     Records,
     Swapped,
+    counted,
     least_loss,
     rates_for,
     require_hold,
     require_presentable,
     require_whole,
+    table_key,
     tighter_loss,
     verify,
     with_named_persons,
@@ -42,24 +44,34 @@ if TYPE_CHECKING:
     from stirred.spec import Specification
 
 
+TRIALS = {"imputed": None, "missing": "error", "allow_infinite_loss": False}
+
+
 class SwapJob(Job):
     """Swap, tabulate."""
 
     section: SwapSection
 
+    @cached_property
+    def _persons_file(self) -> pl.DataFrame:
+        """Persons with every column: what is drawn from, and what the ledger knows again, are one reading."""
+        return read_table(self.folder / str(self.section.persons), "persons")
+
     def read(self) -> Records:
         """Households, and of persons the columns that the plan names."""
         s = self.section
         require_hold(s.hold)
-        persons = None if s.persons is None else self._persons(self.folder / s.persons)
+        persons = None if s.persons is None else self._persons()
         records = Records.of(self.folder / s.households, persons, s.id)
         if s.hold_persons is not None or (persons is not None and s.codebook is None):
-            return with_named_persons(records, s.swap, s.hold_persons)
+            records = with_named_persons(records, s.swap, s.hold_persons)
+            if records.persons is not None:
+                code_columns(records.persons, s.hold_persons or (), missing=s.missing)
         return records
 
-    def _persons(self, path: Path) -> pl.DataFrame:
+    def _persons(self) -> pl.DataFrame:
         """Persons; with a codebook its columns alone, besides the places that move and the identifier."""
-        s, frame = self.section, read_table(path, "persons")
+        s, frame = self.section, self._persons_file
         if s.codebook is None:
             return frame
         named = [c for c in frame.columns if c in {*s.codebook.names, *s.swap} and c != s.id]
@@ -72,7 +84,7 @@ class SwapJob(Job):
         out = {"households": records.households}
         if records.persons is not None:
             given = self._dataset is not None or s.persons is None
-            out["persons"] = records.persons if given else read_table(self.folder / str(s.persons), "persons")
+            out["persons"] = records.persons if given else self._persons_file
         out["households, as named"] = records.households.select(s.roles)
         return out
 
@@ -156,6 +168,14 @@ class SwapJob(Job):
                 hint="List every column with a role and every column of persons to publish.",
             )
         self._require_whole()
+        for name, usual in TRIALS.items():
+            if getattr(s, name) != usual:
+                raise InputError(
+                    f"{name} is for trials: the audits of a plan do not know it",
+                    field=f"mechanism.{name}",
+                    expected="a plan without it",
+                    hint="Try it with `stirred swap run`.",
+                )
         if s.by is not None and (s.persons is not None or s.by not in s.roles):
             raise InputError(
                 f"the households cannot be divided by {s.by}",
@@ -207,7 +227,7 @@ class SwapJob(Job):
                     yield Product(path, "microdata", title, frame, made.uncertainty[name], meanings)
         for table in s.tables:
             level, *parts = parts_of(table)
-            key = " * ".join((level, *parts))
+            key = table_key((level, *parts))
             yield Product(
                 f"tables/{slug(table_file(table))}", "table", self._title(table), made.products[key],
                 made.uncertainty[key], meanings, level, tuple(parts),
@@ -226,19 +246,23 @@ class SwapJob(Job):
     def _title(self, table: str) -> str:
         return f"{plural(self.section.unit)}: {table}".capitalize()
 
-    def assess(self, primitive: Swapped) -> InternalRecord:
+    def assess(self, primitive: Swapped, made: Release) -> InternalRecord:
         """Errors of the published tables against the truth."""
-        pairs = self.mechanism.assess(primitive, self.prepared)
+        pairs = self.mechanism.assess(primitive, self.prepared, made)
         rows = [{"table": table} | compare_counts(*pair).record() for table, pair in pairs.items()]
-        against = {table: (true.tolist(), made.tolist()) for table, (true, made) in pairs.items()}
+        against = {table: (true.tolist(), swapped.tolist()) for table, (true, swapped) in pairs.items()}
         errors = {self._title(str(row["table"])): float(row["mean_absolute"]) for row in rows}
         return InternalRecord({"tables": pl.DataFrame(rows)} if rows else {}, against, errors)
 
     def recheck(self, folder: Path) -> None:
-        """Recount both families of invariant tables on the published records."""
+        """Recount both families of invariant tables, and every published table, on the published records."""
         files = sorted((folder / "microdata").glob("*.parquet" if self.section.by else "households.parquet"))
         frames = [read_table(file, "microdata.households") for file in files]
-        verify(self.prepared, pl.concat(frames) if frames else self.prepared.records.households.head(0))
+        households = pl.concat(frames) if frames else self.prepared.records.households.head(0)
+        verify(self.prepared, households)
+        for table in self.section.tables:
+            path = inside(folder, f"tables/{slug(table_file(table))}.parquet")
+            require_recounted(read_table(path, "tables"), counted(households, parts_of(table)), table)
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
         """Its universe, its claim at full size, small twins, and what it draws."""

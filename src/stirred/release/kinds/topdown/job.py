@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stirred.data import Exposures, Histogram, count_cells, levels_of, read_table
 from stirred.errors import InputError
 from stirred.places import inside, slug
-from stirred.release.job import Job, Members, Progress, with_bases
+from stirred.release.job import Job, Members, Progress, require_recounted, with_bases
 from stirred.release.kinds.topdown import audits
 from stirred.release.kinds.topdown.report import (
     BudgetShare,
@@ -29,6 +29,7 @@ from stirred.spec import Release, Specification, Uncertainty, plural
 from stirred.topdown import (
     Chunk,
     Design,
+    Estimates,
     Invariant,
     Measurements,
     Noisy,
@@ -217,15 +218,14 @@ class TopDownJob(Job):
                 meanings_of(cells.schema), table.level, cells.query(table.query).parts,
             )  # fmt: skip
 
-    def assess(self, primitive: Noisy) -> InternalRecord:
+    def assess(self, primitive: Noisy, made: Release) -> InternalRecord:
         """Errors by level, query and population, and the published tables against the truth."""
-        errors = self.mechanism.assess(primitive, self.prepared)
-        made = self.finish(primitive, self.prepared.public).products
+        errors = self.mechanism.assess(primitive, self.prepared, made)
         against = {}
         for table in self.section.tables:
             level = self.mechanism.spine.levels.index(table.level)
             query = self.mechanism.units[table.unit].query(table.query)
-            sides = (self.prepared.counts[table.unit], made[table.unit].levels)
+            sides = (self.prepared.counts[table.unit], made.products[table.unit].levels)
             true, protected = (side[level].grouped(query.groups, query.size).reshape(-1) for side in sides)
             against[table.title] = (true.tolist(), protected.tolist())
         frames = {unit: found.to_polars() for unit, found in errors.items()}
@@ -237,9 +237,15 @@ class TopDownJob(Job):
         return InternalRecord(frames, against, means)
 
     def recheck(self, folder: Path) -> None:
-        """Hold the published records against the invariants and bounds of the data."""
+        """Hold the published records against invariants and bounds, and the tables against the records."""
         for unit, bounds in self.prepared.public.bounds.items():
-            bounds.check(_counted(inside(folder, f"microdata/{slug(unit)}.parquet"), self.mechanism, unit))
+            levels = _counted(inside(folder, f"microdata/{slug(unit)}.parquet"), self.mechanism, unit)
+            bounds.check(levels)
+            counts = Estimates(unit, self.mechanism.units[unit], self.mechanism.spine, levels)
+            for table in self.section.tables:
+                if table.unit == unit:
+                    published = read_table(inside(folder, f"tables/{slug(table.name)}.parquet"), "tables")
+                    require_recounted(published, counts.table(table.level, table.query), table.title)
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
         """Its universe, small public data sets that differ, and the noise it draws."""

@@ -1,0 +1,149 @@
+"""What an attacker of the one protocol got through, and must not get through again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from support.release_case import new_ledger, plan_of, write_case, write_plan
+from support.releasing import run_release
+
+import stirred.swap.arrangement as arrangement
+from stirred.errors import InputError, StirredError
+from stirred.ledger import Ledger
+from stirred.noise import TestSource
+from stirred.release import Plan, audit, job_of, opened, verify
+from stirred.release.kinds.swap.job import SwapJob
+from stirred.spec import Products, Release, Schema
+from stirred.swap import PermutationSwap, Swapped, counted, table_key
+from stirred.topdown import Allocation, Cells, TopDown, Universe
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Path:
+    return write_case(tmp_path / "case")
+
+
+def ledger_of(case: Path) -> Ledger:
+    return new_ledger(case / "ledger.db", case, ["swap"])
+
+
+def refuted(path: Path) -> set[str]:
+    found = audit(path, random=TestSource(1), draws=2000)
+    return {finding.audit for finding in found.findings if finding.violated}
+
+
+def true_table(self: SwapJob, made: Release, name: str = "block * tenure") -> Release:
+    """What was made, with one table counted of the true records."""
+    parts = tuple(name.split(" * "))
+    makers: dict[str, Any] = {key: (lambda key=key: made.products[key]) for key in made.products}
+    makers[table_key(parts)] = lambda: counted(self.dataset.households, parts)
+    return Release(Products(makers), made.specification, made.uncertainty, reason=made.reason)
+
+
+def test_a_table_that_is_counted_of_the_true_records_is_seen_by_the_replay_and_by_verify(
+    case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory of tables in the primitive had answered every replay alike."""
+    honest = SwapJob.finish
+    monkeypatch.setattr(SwapJob, "finish", lambda self, *rest: true_table(self, honest(self, *rest)))
+    assert refuted(case / "swap.yaml") == {"replay"}
+    ledger = ledger_of(case)
+    made = run_release(case / "swap.yaml", tmp_path / "out", ledger)
+    problems = verify(made.folder, ledger, case / "swap.yaml").problems
+    assert problems == ("invariants: the table block * tenure is not that of the published records",)
+
+
+def test_a_primitive_remembers_nothing() -> None:
+    assert set(Swapped.__dataclass_fields__) == {"households", "persons", "parts", "publishable"}
+
+
+@pytest.mark.parametrize("by", ["block", "size", "tenure"])
+def test_the_real_draw_of_parts_is_audited(case: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one file a place the audits had looked at another way of drawing."""
+    plan = plan_of("swap", by=by, persons=None)
+    path = write_plan(case / "parts.yaml", plan)
+    assert refuted(path) == set()
+    honest = arrangement._by_place
+
+    def still(prepared: Any, donors: Any, by: str, source: Any) -> Swapped:
+        import numpy as np
+
+        return honest(prepared, np.arange(donors.size), by, source)
+
+    monkeypatch.setattr(arrangement, "_by_place", still)
+    assert "conformity" in refuted(path)
+
+
+@pytest.mark.parametrize("name", ["households", "persons", "table", "parts"])
+def test_a_column_called_like_a_product_is_a_table_of_its_own(name: str) -> None:
+    frame = pl.DataFrame({"h": ["a", "b"] * 6, name: [1, 2, 3] * 4})
+    swap = PermutationSwap(match=(), swap=(name,), hold=("h",), rate="1/2", tables=(name, f"h * {name}"))
+    made = swap.release(frame, TestSource(1))
+    assert made.products["households"].shape == (12, 2)
+    assert made.products[table_key((name,))]["count"].to_list() == [4, 4, 4]
+    assert made.uncertainty[table_key((name,))].law == "exact"
+    assert "persons" not in made.products and made.products["table"].height <= 6
+
+
+def test_a_unit_called_like_a_product_is_refused_at_once() -> None:
+    from support.threats import county
+
+    schema = Schema.of(sex=("f", "m"))
+    budget = Allocation.of(Cells(schema), 1, dict.fromkeys(county().spine.levels, "1/2"), {"detailed": 1})
+    with pytest.raises(InputError, match="share a name"):
+        TopDown(county().spine, [Universe("measurements", schema, budget)])
+
+
+@pytest.mark.parametrize("table", ["tenure * tenure", "count"])
+def test_a_table_that_cannot_be_counted_is_refused_before_payment(case: Path, table: str) -> None:
+    frame = pl.read_parquet(case / "households.parquet").with_columns(count=pl.col("size"))
+    frame.write_parquet(case / "households.parquet")
+    codes = [*plan_of("swap")["mechanism"]["codebook"]["attributes"], {"name": "count", "levels": [1, 2]}]
+    changes = {"tables": [table], "hold": ["tenure", "count"], "codebook": {"attributes": codes}}
+    path = write_plan(case / "swap.yaml", plan_of("swap", **changes))
+    with pytest.raises(InputError, match="cannot be counted"):
+        opened(path).specification()
+
+
+def test_persons_are_known_again_by_the_file_that_is_drawn_from(case: Path) -> None:
+    job = opened(case / "swap.yaml")
+    before = job.prepared.records.persons
+    other = pl.read_parquet(case / "members.parquet").with_columns(sex=pl.lit("f"))
+    other.write_parquet(case / "members.parquet")
+    assert before is not None
+    assert job.tables()["persons"].select(before.columns).equals(before)
+
+
+def test_a_trial_that_is_handed_over_is_not_published(case: Path, tmp_path: Path) -> None:
+    ledger = ledger_of(case)
+    plan = Plan.read(plan_of("swap", nesting=None))
+    with pytest.raises(InputError, match="which places lie in others"):
+        run_release(job_of(plan, case, trial=True), tmp_path / "out", ledger)
+    assert ledger.statement("small-households").spends == ()
+
+
+@pytest.mark.parametrize(
+    "change", [{"imputed": "tenure"}, {"missing": "level"}, {"allow_infinite_loss": True, "rate": "0"}]
+)
+def test_what_the_audits_do_not_know_is_for_trials(case: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="is for trials"):
+        opened(write_plan(case / "other.yaml", plan_of("swap", **change)))
+
+
+def test_a_rate_of_zero_is_not_stated_as_another() -> None:
+    swap = PermutationSwap(match=(), swap=("s",), hold=("h",), rate="0", allow_infinite_loss=True)
+    stated = swap.guarantee(swap.prepare(pl.DataFrame({"h": [1, 2], "s": [1, 2]})))
+    assert stated.budget.amount.is_infinite and "1/2" not in stated.budget.rule
+
+
+def test_missing_values_of_persons_are_refused_without_a_codebook(case: Path) -> None:
+    persons = pl.read_parquet(case / "members.parquet")
+    persons.with_columns(sex=pl.when(pl.int_range(pl.len()) > 3).then("sex")).write_parquet(
+        case / "members.parquet"
+    )
+    path = write_plan(case / "swap.yaml", plan_of("swap", codebook=None, hold_persons=["sex"]))
+    with pytest.raises(StirredError, match="missing"):
+        opened(path).specification()
