@@ -34,15 +34,16 @@ def matching(cells: Cells, where: Mapping[str, tuple[Level, ...]]) -> NDArray[np
     return out
 
 
-def level_number(spine: Spine, name: str) -> int:
+def level_number(
+    spine: Spine,
+    name: str,
+    field: str = "constraints.level",
+    hint: str = "Constraints are declared at a level of the spine.",
+) -> int:
     """The position of a level by its name."""
     if name not in spine.levels:
-        raise InputError(
-            f"the spine has no level {name}",
-            field="constraints.level",
-            expected="one of " + ", ".join(spine.levels),
-            hint="Constraints are declared at a level of the spine.",
-        )
+        expected = "one of " + ", ".join(spine.levels)
+        raise InputError(f"the spine has no level {name}", field=field, expected=expected, hint=hint)
     return spine.levels.index(name)
 
 
@@ -93,11 +94,7 @@ def invariant_values(
 
 
 def facilities(
-    declared: Facilities,
-    labels: Sequence[Level],
-    spine: Spine,
-    units: Mapping[str, Cells],
-    values: Values,
+    declared: Facilities, labels: Sequence[Level], spine: Spine, units: Mapping[str, Cells], values: Values
 ) -> NDArray[np.int64]:
     """Facilities of every type in every node, from the invariants that count them."""
     known = {label for types in declared.sources.values() for label in types}
@@ -125,12 +122,7 @@ def facilities(
 
 
 def _counted(
-    unit: str,
-    types: Sequence[Level],
-    level: int,
-    spine: Spine,
-    units: Mapping[str, Cells],
-    values: Values,
+    unit: str, types: Sequence[Level], level: int, spine: Spine, units: Mapping[str, Cells], values: Values
 ) -> NDArray[np.int64] | None:
     """How many units of each of some types every node of a level has, if an invariant says so.
 
