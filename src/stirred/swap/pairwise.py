@@ -67,8 +67,7 @@ class PairwiseSwap(Mechanism):
 
     def guarantee(self, prepared: Prepared) -> Specification:
         """The flavor of permutation swapping with an infinite budget, and the reason."""
-        flavor = self._stand_in.guarantee(prepared).flavor
-        return flavor.with_budget(Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified")
+        return _uncertified(self._stand_in.guarantee(prepared))
 
     def draw(self, prepared: Prepared, random: Source | None = None) -> Swapped:
         """Select by risk, pair, exchange."""
@@ -79,10 +78,8 @@ class PairwiseSwap(Mechanism):
 
     def finish(self, primitive: Swapped, public: Public) -> Release:
         """The swapped households."""
-        specification = public.specification.flavor.with_budget(
-            Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified"
-        )
         reason = trial("no finite budget holds for pairwise swapping")
+        specification = _uncertified(public.specification)
         return Release({"households": primitive.households}, specification, reason=reason)
 
     def assess(self, primitive: Swapped, prepared: Prepared) -> dict[str, Any]:
@@ -107,6 +104,11 @@ class PairwiseSwap(Mechanism):
         extra = min(Fraction(1), missing / max(1, int((~unique).sum())))
         selected = unique | bernoulli(source.child(0), extra, frame.height)
         return _exchange(key, place, selected, source.child(1))
+
+
+def _uncertified(specification: Specification) -> Specification:
+    budget = Budget.epsilon(INFINITY)
+    return specification.flavor.with_budget(budget, assumptions=(WHY,), standing="uncertified")
 
 
 def _exchange(
