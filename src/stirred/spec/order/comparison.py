@@ -123,10 +123,7 @@ class Comparison(Tabular):
         text = f"The first specification is {self.overall} to the second: {self.reason}."
         if self.overall in {Order.STRONGER, Order.WEAKER}:
             text = f"The first specification is {self.overall} than the second: {self.reason}."
-        if self.overall == Order.INCOMPARABLE and self.flavor_order in {
-            Order.STRONGER,
-            Order.WEAKER,
-        }:
+        if self.overall == Order.INCOMPARABLE and self.flavor_order in {Order.STRONGER, Order.WEAKER}:
             text += f" As flavors, at one and the same budget, the first would be {self.flavor_order}."
         if not self.budgets_ranked:
             text += (
@@ -227,10 +224,7 @@ def _multiverses(first: Specification, second: Specification) -> BlockVerdict:
     elif forward:
         order, reason = Order.WEAKER, "more is invariant in the first, so fewer pairs are protected"
     elif backward:
-        order, reason = (
-            Order.STRONGER,
-            "less is invariant in the first, so more pairs are protected",
-        )
+        order, reason = Order.STRONGER, "less is invariant in the first, so more pairs are protected"
     else:
         order, reason = Order.INCOMPARABLE, "the invariants of neither contain those of the other"
     return BlockVerdict("multiverse", order, reason, theorem)
@@ -471,10 +465,7 @@ def _replaces(premetric: Premetric) -> bool:
 
 
 def _implies(
-    first: Specification,
-    second: Specification,
-    stronger: str = "the first",
-    weaker: str = "the second",
+    first: Specification, second: Specification, stronger: str = "the first", weaker: str = "the second"
 ) -> str | None:
     """The chain of theorems by which the first implies the second, if there is one."""
     if not refines(conditioned(second), first.multiverse, first.domain, _units(first, second)):

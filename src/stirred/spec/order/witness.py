@@ -83,11 +83,7 @@ def _decimal(value: Exact, digits: int) -> Decimal:
 
 
 def _binned_gaussian(
-    first: Specification,
-    second: Specification,
-    heights: list[Exact],
-    target: Exact,
-    allowed: Exact,
+    first: Specification, second: Specification, heights: list[Exact], target: Exact, allowed: Exact
 ) -> FiniteMechanism:
     from scipy.special import ndtr
 
