@@ -75,7 +75,8 @@ def _mix(hashes: NDArray[np.uint64], values: NDArray[Any], key: int) -> None:
 
 def _append(codes: NDArray[Any], values: NDArray[Any], low: int, levels: int) -> None:
     _in_slices(
-        codes.size, lambda part: append_digit(codes[part], values[part], np.int64(low), np.int64(levels))
+        codes.size,
+        lambda part: append_digit(codes[part], values[part], np.int64(low), np.int64(levels)),
     )
 
 

@@ -131,9 +131,8 @@ def table_after(
 
     The fast path for many runs at many rates: no records are arranged and nothing is released.
     """
-    donors = draw_donors(
-        prepared.strata.codes, prepared.strata.count, Rates.common(rate), source, eligible=prepared.eligible
-    )
+    strata, rates = prepared.strata, Rates.common(rate)
+    donors = draw_donors(strata.codes, strata.count, rates, source, eligible=prepared.eligible)
     keys = moved.values[donors].astype(np.int64) * held.count + held.values
     return np.bincount(keys, minlength=moved.count * held.count).reshape(moved.count, held.count)
 

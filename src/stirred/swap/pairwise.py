@@ -38,16 +38,10 @@ WHY = (
 class PairwiseSwap(Mechanism):
     """Selection by risk and disjoint pairwise exchange.
 
-    Parameters
-    ----------
-    match
-        Swap key: in 2010 the numbers of adults and minors, tenure and state.
-    swap
-        Places, from the coarsest to the finest; partners differ in the last one.
-    risk
-        Variables whose combination makes a household stand out within the place ``risk_place``.
-    rate
-        Share of households to select; those that are unique are certain to be selected first.
+    ``match`` is the swap key: in 2010 the numbers of adults and minors, tenure and state. ``swap`` has places
+    from the coarsest to the finest; partners differ in the last one. ``risk`` are variables whose combination
+    makes a household stand out within ``risk_place``. ``rate`` is the share of households to select; those
+    that are unique are certain to be selected first.
     """
 
     match: Sequence[str]

@@ -87,7 +87,13 @@ class InvariantReport(Tabular):
 
     @classmethod
     def of(
-        cls, frame: pl.DataFrame, roles: Roles, strata: Strata, unit: str, missing: str, exposure: Exposure
+        cls,
+        frame: pl.DataFrame,
+        roles: Roles,
+        strata: Strata,
+        unit: str,
+        missing: str,
+        exposure: Exposure,
     ) -> InvariantReport:
         """Count what is fixed."""
         still = ~(strata.hold_varies & strata.swap_varies)
@@ -128,7 +134,15 @@ class InvariantReport(Tabular):
         """One row a figure."""
         import polars as pl
 
-        names = ("records", "strata", "singletons", "constant", "hold_cells", "swap_cells", "largest_stratum")
+        names = (
+            "records",
+            "strata",
+            "singletons",
+            "constant",
+            "hold_cells",
+            "swap_cells",
+            "largest_stratum",
+        )
         values = [*(getattr(self, name) for name in names), self.exposure.determined, self.exposure.exposed]
         return pl.DataFrame({"figure": (*names, "determined", "exposed"), "value": values})
 

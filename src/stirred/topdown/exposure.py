@@ -42,5 +42,10 @@ def _exposure(mechanism: TopDown, unit: str, bounds: Bounds, invariants: Values)
     # No more records are determined than the smallest table has; but its size must be known.
     most = min(found.most, max(found.records, found.least)) if found.sized else found.most
     return Exposure(
-        unit, found.records, found.least, None if most >= UNBOUNDED else most, tables, sized=found.sized
+        unit,
+        found.records,
+        found.least,
+        None if most >= UNBOUNDED else most,
+        tables,
+        sized=found.sized,
     )

@@ -94,7 +94,11 @@ def invariant_values(
 
 
 def facilities(
-    declared: Facilities, labels: Sequence[Level], spine: Spine, units: Mapping[str, Cells], values: Values
+    declared: Facilities,
+    labels: Sequence[Level],
+    spine: Spine,
+    units: Mapping[str, Cells],
+    values: Values,
 ) -> NDArray[np.int64]:
     """Facilities of every type in every node, from the invariants that count them."""
     known = {label for types in declared.sources.values() for label in types}
@@ -122,7 +126,12 @@ def facilities(
 
 
 def _counted(
-    unit: str, types: Sequence[Level], level: int, spine: Spine, units: Mapping[str, Cells], values: Values
+    unit: str,
+    types: Sequence[Level],
+    level: int,
+    spine: Spine,
+    units: Mapping[str, Cells],
+    values: Values,
 ) -> NDArray[np.int64] | None:
     """How many units of each of some types every node of a level has, if an invariant says so.
 

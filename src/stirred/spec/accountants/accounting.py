@@ -391,7 +391,8 @@ def _renyi(leaves: Leaves, orders: Sequence[float], relation: Relation) -> list[
 
     neighbours = dp.NeighboringRelation
     accountant = rdp.RdpAccountant(
-        orders, neighbours.REPLACE_ONE if relation == "replace-one" else neighbours.ADD_OR_REMOVE_ONE
+        orders,
+        neighbours.REPLACE_ONE if relation == "replace-one" else neighbours.ADD_OR_REMOVE_ONE,
     )
     for leaf, count in leaves:
         accountant.compose(_dp_event(leaf), count)

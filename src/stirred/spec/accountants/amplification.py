@@ -393,7 +393,11 @@ def independent_samples(samples: Sequence[Amplified]) -> Amplified:
         Basic composition, which needs independent seeds (Section 6.5.2 of the thesis).
     """
     relations = {sample.relation for sample in samples}
-    _require(len(relations) == 1, "samples", "at least one sample, all for the same neighbouring relation")
+    _require(
+        len(relations) == 1,
+        "samples",
+        "at least one sample, all for the same neighbouring relation",
+    )
     parts = tuple(sample.epsilon for sample in samples)
     return Amplified(
         epsilon=sum_up(parts),

@@ -222,4 +222,7 @@ def _approximate_group(budget: Budget, delta: Fraction, size: int) -> dict[str, 
             expected="a smaller factor, epsilon or delta",
             hint="Change the unit of the original guarantee before converting it to (epsilon, delta).",
         )
-    return {"budget": budget.scaled(size), "output_premetric": Approximate(delta=Exact(widened))}
+    return {
+        "budget": budget.scaled(size),
+        "output_premetric": Approximate(delta=Exact(widened)),
+    }

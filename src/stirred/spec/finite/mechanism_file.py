@@ -59,7 +59,10 @@ Mass = Annotated[
     PlainValidator(_mass, json_schema_input_type=str | float),
     PlainSerializer(str, return_type=str),
     WithJsonSchema(
-        {"type": ["string", "number"], "description": "an exact number from 0 to 1, best as text: 3/4, 0.75"}
+        {
+            "type": ["string", "number"],
+            "description": "an exact number from 0 to 1, best as text: 3/4, 0.75",
+        }
     ),
 ]
 Value = Annotated[Any, PlainValidator(_value, json_schema_input_type=int | str | list[Any])]

@@ -123,7 +123,10 @@ class Comparison(Tabular):
         text = f"The first specification is {self.overall} to the second: {self.reason}."
         if self.overall in {Order.STRONGER, Order.WEAKER}:
             text = f"The first specification is {self.overall} than the second: {self.reason}."
-        if self.overall == Order.INCOMPARABLE and self.flavor_order in {Order.STRONGER, Order.WEAKER}:
+        if self.overall == Order.INCOMPARABLE and self.flavor_order in {
+            Order.STRONGER,
+            Order.WEAKER,
+        }:
             text += f" As flavors, at one and the same budget, the first would be {self.flavor_order}."
         if not self.budgets_ranked:
             text += (
@@ -465,7 +468,10 @@ def _replaces(premetric: Premetric) -> bool:
 
 
 def _implies(
-    first: Specification, second: Specification, stronger: str = "the first", weaker: str = "the second"
+    first: Specification,
+    second: Specification,
+    stronger: str = "the first",
+    weaker: str = "the second",
 ) -> str | None:
     """The chain of theorems by which the first implies the second, if there is one."""
     if not refines(conditioned(second), first.multiverse, first.domain, _units(first, second)):

@@ -83,7 +83,11 @@ def _decimal(value: Exact, digits: int) -> Decimal:
 
 
 def _binned_gaussian(
-    first: Specification, second: Specification, heights: list[Exact], target: Exact, allowed: Exact
+    first: Specification,
+    second: Specification,
+    heights: list[Exact],
+    target: Exact,
+    allowed: Exact,
 ) -> FiniteMechanism:
     from scipy.special import ndtr
 
