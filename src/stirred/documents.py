@@ -66,6 +66,15 @@ def read_yaml(path: Path, what: str = "plan") -> Any:
     return parse_yaml(read_text(path, what, what), f"{what} {path.name}", what)
 
 
+def read_mapping(path: Path, what: str, expected: str, hint: str) -> dict[str, Any]:
+    """A YAML or JSON file that must hold keys and values."""
+    record = read_yaml(path, what)
+    if isinstance(record, dict):
+        return record
+    problem = f"the {what} {path.name} is empty or not a mapping"
+    raise InputError(problem, field=what, expected=expected, hint=hint)
+
+
 def parse_yaml(text: str, what: str, field: str = "file") -> Any:
     """YAML or JSON as plain data.
 

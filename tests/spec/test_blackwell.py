@@ -28,7 +28,7 @@ from stirred.spec.blocks.output_premetric import (
     TradeOffFunctional,
     Wasserstein,
 )
-from stirred.spec.finite.blackwell import dominates, kernel
+from stirred.spec.finite.blackwell import kernel
 from stirred.spec.finite.tradeoff import (
     TradeOff,
     advantage,
@@ -41,6 +41,11 @@ from stirred.spec.finite.tradeoff import (
 
 CHUNKS = range(8)
 PAIRS = 50
+
+
+def dominates(p: Distribution, q: Distribution, p2: Distribution, q2: Distribution) -> bool:
+    """Whether (P, Q) is at least as easy to tell apart as (P', Q'), decided exactly."""
+    return TradeOff.between(p, q).easier_than(TradeOff.between(p2, q2))
 
 
 def drawn(random_: random.Random, outcomes: int) -> Distribution:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.comparable import completion, finite_pairs, is_vacuous
 from support.strategies import (
     approximate,
     close_mechanisms,
@@ -94,7 +95,7 @@ from stirred.spec.blocks.output_premetric import (
     TotalVariation,
     TradeOffCurve,
 )
-from stirred.spec.finite.scope import completion, coverage, finite_pairs, is_vacuous, singletons
+from stirred.spec.finite.scope import coverage, singletons
 from stirred.spec.order.bounds import bounds
 
 ONE = Exact.of(1)

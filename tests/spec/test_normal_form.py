@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import pytest
+from support.comparable import finite_pairs, implicit_pairs
 
 from stirred.spec import (
     INFINITY,
@@ -34,9 +35,8 @@ from stirred.spec.blocks.input_premetric import Given
 from stirred.spec.blocks.multiverse import Explicit
 from stirred.spec.blocks.output_premetric import KullbackLeibler, TotalVariation
 from stirred.spec.disclosure import components
-from stirred.spec.finite.scope import finite_pairs
 from stirred.spec.order.comparison import not_stronger
-from stirred.spec.order.normal_form import all_constraints, explicit_constraints, implicit_pairs
+from stirred.spec.order.normal_form import all_constraints, explicit_constraints
 
 SEEDS = range(40)
 DISTANCES = (0, "1/2", 1, 1, 1, 2, "inf")

@@ -11,11 +11,11 @@ import pytest
 from support.releasing import TRIAL, files_of, reason_of, report_of, try_topdown
 from support.tiny_plan import PLAN, write_plan
 
+from stirred.documents import read_yaml
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.noise import Source, TestSource
 from stirred.spec import Specification
 from stirred.topdown import Measurements, Plan
-from stirred.topdown.plan import read_yaml
 
 
 class Unused(Source):

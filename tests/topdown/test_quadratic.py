@@ -335,9 +335,8 @@ def test_compiled_steps_equal_plain_arithmetic() -> None:
         np.clip(r, low, high),
         r - np.clip(r, low, high),
     )
-    admm.dense_steps(
-        inverses, correction, kinds, linear, parent, True, (upper, rows, low, high), (z, u, s, v), rho, 1, 1.0
-    )
+    family = linear, parent, True, (upper, rows, low, high)
+    admm.dense_steps(inverses, correction, kinds, family, (z, u, s, v), (rho, 1, 1.0))
     for actual, wanted in zip((z, u, s, v), expected, strict=True):
         np.testing.assert_allclose(actual, wanted, atol=1e-12)
     np.testing.assert_allclose(x.sum(axis=0), parent)

@@ -48,16 +48,9 @@ class Certificate:
 class Finding:
     """The result of one audit of one claim.
 
-    Parameters
-    ----------
-    sentence
-        One sentence for people; never a data value.
-    measured
-        The protection loss that was found or bounded from below, in the budget's linear unit.
-    claimed
-        The budget that was claimed, in the same unit.
-    details
-        Public facts: draws, confidence, ceiling, counts of universes.
+    ``sentence`` is for people and never shows a data value. ``measured`` is the protection loss that was
+    found or bounded from below, in the linear unit of the budget that was ``claimed``. ``details`` are public
+    facts: draws, confidence, ceiling, counts of universes.
     """
 
     audit: Kind

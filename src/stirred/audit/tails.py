@@ -81,16 +81,9 @@ def log_tail(
 ) -> Floats:
     """For every group the logarithm of twice the tail of its sum, on the side where it lies.
 
-    Parameters
-    ----------
-    sums
-        What was seen, one number for each group.
-    groups
-        The group of each independent part.
-    cumulants
-        For one tilt a part, the logarithm of the part's generating function there.
-    tilt, reach
-        The tilts that are tried: ``tilt`` of numbers from minus to plus ``reach``.
+    ``sums`` is what was seen, a number for each group; ``groups`` has the group of each independent part.
+    ``cumulants`` is, for one tilt a part, the logarithm of the part's generating function there. The tilts
+    that are tried are ``tilt`` of numbers from minus to plus ``reach``.
     """
     count = sums.size
 

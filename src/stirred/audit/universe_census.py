@@ -267,12 +267,7 @@ def sensitivity_in_universe(
 ) -> Exact:
     """The largest change of a statistic for each unit of distance, within one universe.
 
-    Parameters
-    ----------
-    claim
-        The specification whose distance counts.
-    statistic
-        From a data set to a number or a sequence of numbers.
+    The distance is that of the claim; the statistic makes a number or a sequence of numbers of a data set.
 
     Guarantee
         max over pairs of |q(x) - q(x')| / d(x, x'); infinite where the statistic differs at distance zero.

@@ -58,14 +58,8 @@ class Weighted:
 class Wanted:
     """The accuracy of one query.
 
-    Parameters
-    ----------
-    sensitivity
-        How much one unit changes the query.
-    error
-        Pure DP: the half-width of a confidence interval for the noise. zCDP: the noise's standard deviation.
-    miss
-        Pure DP: the probability that the noise exceeds the error.
+    ``sensitivity`` is how much one unit changes the query. ``error`` is for zCDP the noise's standard
+    deviation, and for pure DP the half-width of an interval that the noise leaves with probability ``miss``.
     """
 
     sensitivity: object

@@ -208,9 +208,9 @@ class Ledger(LedgerReader):
             run in that place, on those data, can resume the release; and data that are known under the
             name of another data set are refused, unless an owner has permitted it.
         """
-        event = self._event(
-            dataset, specification, plan_digest, analyst, period, fresh, seed, sample, group, drawing
-        )
+        terms: dict[str, Any] = {"analyst": analyst, "period": period, "fresh": fresh, "seed": seed}
+        terms |= {"sample": sample, "group": group, "sealed": drawing is not None}
+        event = _spent(dataset, specification, plan_digest, terms)
 
         def decided(books: Books, transaction: Transaction) -> Event:
             self._require_one_ceiling(books, transaction, dataset, drawing)
@@ -241,9 +241,9 @@ class Ledger(LedgerReader):
         drawing: Drawing | None = None,
     ) -> Preview:
         """What a release would leave, for a dry run: nothing is spent, nothing is written."""
-        event = self._event(
-            dataset, specification, NOTHING, analyst, period, fresh, seed, sample, group, drawing
-        )
+        terms: dict[str, Any] = {"analyst": analyst, "period": period, "fresh": fresh, "seed": seed}
+        terms |= {"sample": sample, "group": group, "sealed": drawing is not None}
+        event = _spent(dataset, specification, NOTHING, terms)
         account = self._read().account(dataset)
         remaining = account.remaining().within(account.flavor)
         try:
@@ -374,32 +374,6 @@ class Ledger(LedgerReader):
         self._record(event, by, keep)
         return Participation(limit, over)
 
-    def _event(
-        self,
-        dataset: str,
-        specification: Specification,
-        plan: str,
-        analyst: str | None,
-        period: str | None,
-        fresh: bool,
-        seed: str | None,
-        sample: Sample | None,
-        group: Group | None,
-        drawing: Drawing | None,
-    ) -> events.Spent:
-        return events.Spent(
-            dataset=dataset,
-            specification=stored(specification, "specification"),
-            plan=plan,
-            analyst=analyst,
-            period=period,
-            fresh=fresh,
-            seed=seed,
-            sample=sample,
-            group=group,
-            sealed=drawing is not None,
-        )
-
     def _require_one_ceiling(
         self, books: Books, transaction: Transaction, dataset: str, drawing: Drawing | None
     ) -> None:
@@ -450,6 +424,11 @@ class Ledger(LedgerReader):
         when = at.isoformat(timespec="microseconds")
         entry = Entry(sequence, previous, when, by, books.role(event, by), event)
         return books.after(entry), entry
+
+
+def _spent(dataset: str, specification: Specification, plan: str, terms: dict[str, Any]) -> events.Spent:
+    paid = stored(specification, "specification")
+    return events.Spent(dataset=dataset, specification=paid, plan=plan, **terms)
 
 
 def _attempt(spend: Spend) -> dict[str, Any]:

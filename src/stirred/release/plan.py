@@ -14,8 +14,7 @@ from typing import Any, Self
 from pydantic import Field, SerializeAsAny, TypeAdapter, field_validator
 
 from stirred.data import MOST_DETERMINED
-from stirred.documents import read_yaml
-from stirred.errors import InputError
+from stirred.documents import read_mapping
 from stirred.release.numbers import Number, Probability, Share
 from stirred.report import About, Checklist, Governance
 from stirred.spec import Block, Domain, Stage
@@ -102,15 +101,9 @@ class Plan(Block):
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a plan; an unknown key, a wrong type or a missing field is refused by name."""
-        record = read_yaml(path)
-        if not isinstance(record, dict):
-            raise InputError(
-                f"the plan {path.name} is empty or not a mapping",
-                field="plan",
-                expected="keys such as name, dataset, mechanism",
-                hint="Write a starter plan with `stirred release new`.",
-            )
-        return cls.read(record)
+        expected = "keys such as name, dataset, mechanism"
+        hint = "Write a starter plan with `stirred release new`."
+        return cls.read(read_mapping(path, "plan", expected, hint))
 
     @property
     def digest(self) -> str:

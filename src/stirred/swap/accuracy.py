@@ -131,13 +131,8 @@ def table_after(
 
     The fast path for many runs at many rates: no records are arranged and nothing is released.
     """
-    donors = draw_donors(
-        prepared.strata.codes,
-        prepared.strata.count,
-        Rates.common(rate),
-        source,
-        eligible=prepared.eligible,
-    )
+    strata, rates = prepared.strata, Rates.common(rate)
+    donors = draw_donors(strata.codes, strata.count, rates, source, eligible=prepared.eligible)
     keys = moved.values[donors].astype(np.int64) * held.count + held.values
     return np.bincount(keys, minlength=moved.count * held.count).reshape(moved.count, held.count)
 
@@ -159,10 +154,7 @@ class _Table:
         moving = [c for c in columns if c in roles.swap]
         holding = [c for c in columns if c in roles.hold]
         staying = [c for c in columns if c not in roles.swap]
-        moved, stays = (
-            code_columns(frame, moving, missing=missing),
-            code_columns(frame, staying, missing=missing),
-        )
+        moved, stays = (code_columns(frame, names, missing=missing) for names in (moving, staying))
         held = code_columns(frame, holding, missing=missing) if moving and holding else None
         cells = _Cells.of(moved.values, stays)
         association = None if held is None else _association(moved, held, moved.values)

@@ -140,17 +140,10 @@ def lower_bound(largest_stratum: int, rate: object) -> Exact:
     Strata of two and three records are decided: there Theorem B is exact where all records differ.
     """
     p = as_fraction(rate)
-    if largest_stratum < 2:
-        return ZERO
-    if p in (0, 1):
-        return INFINITY
+    if largest_stratum <= 3 or p in (0, 1):
+        return tighter_loss(largest_stratum, p)
     odds = Exact.log(p / (1 - p))
-    bounds = [odds]
-    if largest_stratum <= 3:
-        bounds.append(tighter_loss(largest_stratum, p))
-    if largest_stratum >= 4:
-        bounds.append(Exact.log(derangement_ratio(largest_stratum, up=False), 2) - odds)
-    return max(ZERO, *bounds)
+    return max(ZERO, odds, Exact.log(derangement_ratio(largest_stratum, up=False), 2) - odds)
 
 
 def gap(largest_stratum: int) -> float:

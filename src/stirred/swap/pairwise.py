@@ -38,16 +38,10 @@ WHY = (
 class PairwiseSwap(Mechanism):
     """Selection by risk and disjoint pairwise exchange.
 
-    Parameters
-    ----------
-    match
-        Swap key: in 2010 the numbers of adults and minors, tenure and state.
-    swap
-        Places, from the coarsest to the finest; partners differ in the last one.
-    risk
-        Variables whose combination makes a household stand out within the place ``risk_place``.
-    rate
-        Share of households to select; those that are unique are certain to be selected first.
+    ``match`` is the swap key: in 2010 the numbers of adults and minors, tenure and state. ``swap`` has places
+    from the coarsest to the finest; partners differ in the last one. ``risk`` are variables whose combination
+    makes a household stand out within ``risk_place``. ``rate`` is the share of households to select; those
+    that are unique are certain to be selected first.
     """
 
     match: Sequence[str]
@@ -67,8 +61,7 @@ class PairwiseSwap(Mechanism):
 
     def guarantee(self, prepared: Prepared) -> Specification:
         """The flavor of permutation swapping with an infinite budget, and the reason."""
-        flavor = self._stand_in.guarantee(prepared).flavor
-        return flavor.with_budget(Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified")
+        return _uncertified(self._stand_in.guarantee(prepared))
 
     def draw(self, prepared: Prepared, random: Source | None = None) -> Swapped:
         """Select by risk, pair, exchange."""
@@ -79,10 +72,8 @@ class PairwiseSwap(Mechanism):
 
     def finish(self, primitive: Swapped, public: Public) -> Release:
         """The swapped households."""
-        specification = public.specification.flavor.with_budget(
-            Budget.epsilon(INFINITY), assumptions=(WHY,), standing="uncertified"
-        )
         reason = trial("no finite budget holds for pairwise swapping")
+        specification = _uncertified(public.specification)
         return Release({"households": primitive.households}, specification, reason=reason)
 
     def assess(self, primitive: Swapped, prepared: Prepared, made: Release | None = None) -> dict[str, Any]:
@@ -107,6 +98,11 @@ class PairwiseSwap(Mechanism):
         extra = min(Fraction(1), missing / max(1, int((~unique).sum())))
         selected = unique | bernoulli(source.child(0), extra, frame.height)
         return _exchange(key, place, selected, source.child(1))
+
+
+def _uncertified(specification: Specification) -> Specification:
+    budget = Budget.epsilon(INFINITY)
+    return specification.flavor.with_budget(budget, assumptions=(WHY,), standing="uncertified")
 
 
 def _exchange(

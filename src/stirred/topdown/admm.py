@@ -102,22 +102,14 @@ def spread_evenly(x: Any, parent: Any) -> None:  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def dense_steps(  # pragma: no cover
-    inverses: Any,
-    correction: Any,
-    kinds: Any,
-    linear: Any,
-    parent: Any,
-    has_parent: bool,
-    box: Any,
-    state: Any,
-    rho: Any,
-    steps: int,
-    relax: float,
+    inverses: Any, correction: Any, kinds: Any, family: Any, state: Any, pace: Any
 ) -> tuple[float, float]:
-    """Some steps in place on the state (z, u, s, v) within the box (upper, rows, low, high), dense form.
+    """Some steps in place on the state (z, u, s, v), dense form.
 
+    ``family`` is (linear, parent, has_parent, (upper, rows, low, high)), ``pace`` is (rho, steps, relax).
     ``inverses[j]`` is (H_j + rho_j (I + R'R))^-1; ``correction`` the inverse of their sum over children.
     """
+    (linear, parent, has_parent, box), (rho, steps, relax) = family, pace
     z, rows, s = state[0], box[1], state[2]
     children, cells = z.shape
     r = np.empty((children, cells))
@@ -192,6 +184,12 @@ def spread_axis(smaller: Any, larger: Any, outer: int, n: int, inner: int) -> No
 
 
 @njit(cache=True, nogil=True)
+def part_of(space: Any, place: Any, children: int) -> Any:  # pragma: no cover
+    """The array of one set, which starts and has the size that its place says, in a work space."""
+    return space[place[0] * children : (place[0] + place[1]) * children]
+
+
+@njit(cache=True, nogil=True)
 def apply_structured(  # pragma: no cover
     table: Any, coefficients: Any, plan: Any, sets: Any, used: Any, work: Any, moved: Any
 ) -> None:
@@ -211,13 +209,8 @@ def apply_structured(  # pragma: no cover
             work[start : start + plain] = table[c, d * plain : (d + 1) * plain]
     for line in range(plan.shape[0]):
         small, large = plan[line, 0], plan[line, 1]
-        sum_axis(
-            work[sets[large, 0] * children : (sets[large, 0] + sets[large, 1]) * children],
-            work[sets[small, 0] * children : (sets[small, 0] + sets[small, 1]) * children],
-            plan[line, 2] * children,
-            plan[line, 3],
-            plan[line, 4],
-        )
+        larger, smaller = part_of(work, sets[large], children), part_of(work, sets[small], children)
+        sum_axis(larger, smaller, plan[line, 2] * children, plan[line, 3], plan[line, 4])
     for t in used:
         begin, end = sets[t, 0] * children, (sets[t, 0] + sets[t, 1]) * children
         if width == 1:
@@ -229,13 +222,8 @@ def apply_structured(  # pragma: no cover
             moved[begin:end] = part.reshape(end - begin)
     for line in range(plan.shape[0] - 1, -1, -1):
         small, large = plan[line, 0], plan[line, 1]
-        spread_axis(
-            moved[sets[small, 0] * children : (sets[small, 0] + sets[small, 1]) * children],
-            moved[sets[large, 0] * children : (sets[large, 0] + sets[large, 1]) * children],
-            plan[line, 2] * children,
-            plan[line, 3],
-            plan[line, 4],
-        )
+        larger, smaller = part_of(moved, sets[large], children), part_of(moved, sets[small], children)
+        spread_axis(smaller, larger, plan[line, 2] * children, plan[line, 3], plan[line, 4])
     for d in range(width):
         for c in range(children):
             start = (d * children + c) * plain
@@ -244,20 +232,10 @@ def apply_structured(  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def structured_steps(  # pragma: no cover
-    inverse: Any,
-    plan: Any,
-    sets: Any,
-    used: Any,
-    linear: Any,
-    parent: Any,
-    has_parent: bool,
-    box: Any,
-    state: Any,
-    rho: Any,
-    steps: int,
-    relax: float,
+    inverse: Any, plan: Any, sets: Any, used: Any, family: Any, state: Any, pace: Any
 ) -> tuple[float, float]:
     """Some steps in place, structured form with one H for all children; rows sum over whole core levels."""
+    (linear, parent, has_parent, box), (rho, steps, relax) = family, pace
     z, rows, s = state[0], box[1], state[2]
     children, cells = z.shape
     x = np.empty((children, cells))

@@ -119,14 +119,8 @@ class Bounds:
             query, level = self.cells.query(declared.query), level_number(self.spine, declared.level)
             shape = (self.spine.size(level), query.size)
             most = UNBOUNDED if declared.at_most is None else declared.at_most
-            self._bound(
-                declared.sentence(),
-                level,
-                query,
-                declared.where,
-                np.full(shape, declared.at_least, dtype=np.int64),
-                np.full(shape, most, dtype=np.int64),
-            )
+            lower, upper = (np.full(shape, end, dtype=np.int64) for end in (declared.at_least, most))
+            self._bound(declared.sentence(), level, query, declared.where, lower, upper)
         else:
             query, level = self.cells.query(declared.query), level_number(self.spine, declared.level)
             key = earlier_key(declared.release, declared.level, query.name)

@@ -13,6 +13,7 @@ from stirred.errors import InputError
 from stirred.interchange import as_polars
 from stirred.spec import Level
 from stirred.topdown.cells import Cells, Query
+from stirred.topdown.invariants import level_number
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +34,7 @@ class Estimates:
 
     def table(self, level: str, query: str = "total") -> pl.DataFrame:
         """One row for every node of a level and every count of a query, zeros included."""
-        depth = _depth(self.spine, level)
+        depth = level_number(self.spine, level, "level", "For other areas, hand over a crosswalk.")
         asked = self.cells.query(query)
         counts = self.levels[depth].grouped(asked.groups, asked.size)
         codes = [self.spine.code(depth, node) for node in range(self.spine.size(depth))]
@@ -114,14 +115,3 @@ def _labels(levels: Sequence[Level]) -> pl.Series:
 
     whole = all(isinstance(level, int) for level in levels)
     return pl.Series(levels) if whole else pl.Series([str(level) for level in levels])
-
-
-def _depth(spine: Spine, level: str) -> int:
-    if level not in spine.levels:
-        raise InputError(
-            f"the spine has no level {level}",
-            field="level",
-            expected="one of " + ", ".join(spine.levels),
-            hint="For other areas, hand over a crosswalk.",
-        )
-    return spine.levels.index(level)

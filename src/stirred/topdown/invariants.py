@@ -34,15 +34,16 @@ def matching(cells: Cells, where: Mapping[str, tuple[Level, ...]]) -> NDArray[np
     return out
 
 
-def level_number(spine: Spine, name: str) -> int:
+def level_number(
+    spine: Spine,
+    name: str,
+    field: str = "constraints.level",
+    hint: str = "Constraints are declared at a level of the spine.",
+) -> int:
     """The position of a level by its name."""
     if name not in spine.levels:
-        raise InputError(
-            f"the spine has no level {name}",
-            field="constraints.level",
-            expected="one of " + ", ".join(spine.levels),
-            hint="Constraints are declared at a level of the spine.",
-        )
+        expected = "one of " + ", ".join(spine.levels)
+        raise InputError(f"the spine has no level {name}", field=field, expected=expected, hint=hint)
     return spine.levels.index(name)
 
 

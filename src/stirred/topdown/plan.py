@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from stirred.data import Spine, read_table, require_columns
-from stirred.documents import read_yaml
+from stirred.documents import read_mapping
 from stirred.errors import InputError
 from stirred.places import clash
 from stirred.spec import Block, Domain, Schema, Stage, as_fraction, plural
@@ -161,15 +161,9 @@ class Plan(Block):
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read a plan from a YAML or JSON file."""
-        record = read_yaml(path)
-        if not isinstance(record, dict):
-            raise InputError(
-                f"the plan {path.name} is empty or not a mapping",
-                field="plan",
-                expected="keys such as geography, units, constraints, tables",
-                hint="See the reference of formats for an example.",
-            )
-        return cls.read(record)
+        expected = "keys such as geography, units, constraints, tables"
+        hint = "See the reference of formats for an example."
+        return cls.read(read_mapping(path, "plan", expected, hint))
 
     def presets(self) -> dict[str, Preset]:
         """The presets that the plan names, by unit."""

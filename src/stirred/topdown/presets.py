@@ -63,16 +63,10 @@ _SOURCE = (
 class Preset:
     """The settings of one universe: what is measured, how precisely, and what stays exact.
 
-    Parameters
-    ----------
-    passes
-        For each level the groups of queries that the estimation takes one after the other.
-    rounding_chain
-        The nested queries to which rounding stays close, coarsest first.
-    constraints
-        Declarations of what holds exactly in the output, as plain data.
-    notes
-        What the preset is not, and where its numbers come from.
+    ``passes`` has for each level the groups of queries that the estimation takes one after the other,
+    ``rounding_chain`` the nested queries to which rounding stays close, coarsest first. ``constraints``
+    declare, as plain data, what holds exactly in the output; ``notes`` say what the preset is not, and where
+    its numbers come from.
     """
 
     name: str

@@ -208,15 +208,16 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
     v = np.zeros_like(s)
-    box, state = (upper, rows, low, high), (z, u, s, v)
+    family, state = (linear, parent, has_parent, (upper, rows, low, high)), (z, u, s, v)
     counts = np.bincount(programme.kinds, minlength=len(programme.forms))
     gram = np.eye(cells) + rows.T @ rows if structure is None else None
 
     def advance(rho: float, factors: tuple[Any, ...], steps: int, relax: float) -> tuple[float, float]:
-        rest = linear, parent, has_parent, box, state, rho * scales[programme.kinds], steps, relax
-        if structure is not None:
-            return structured_steps(factors[0], structure.plan, structure.sets, structure.used, *rest)
-        return dense_steps(factors[0], factors[1], programme.kinds, *rest)
+        pace = rho * scales[programme.kinds], steps, relax
+        if structure is None:
+            return dense_steps(factors[0], factors[1], programme.kinds, family, state, pace)
+        sums = structure.plan, structure.sets, structure.used
+        return structured_steps(factors[0], *sums, family, state, pace)
 
     def factored(rho: float) -> tuple[Any, ...]:
         if structure is None:

@@ -40,15 +40,9 @@ LARGEST_WEIGHT = 10**6
 class Layer:
     """One query of the chain: a partition of the cells.
 
-    Parameters
-    ----------
-    groups
-        Group of each cell, from 0 to ``size - 1``; a group may be empty, its sums are then zero.
-    lower, upper
-        Bounds on the group sums (children x groups); None is zero and unbounded, and so is an upper bound of
-        2**40 or more.
-    weight
-        Weight of the layer's L1 penalty; zero keeps the bounds only.
+    ``groups`` has the group of each cell, from 0 to ``size - 1``; an empty group has zero sums.
+    ``lower`` and ``upper`` bound the group sums (children x groups); None is zero and unbounded, and so is an
+    upper bound of 2**40 or more. ``weight`` is that of the layer's L1 penalty; zero keeps the bounds only.
     """
 
     groups: NDArray[np.int64]

@@ -38,25 +38,16 @@ _EXP_LIMIT = 700.0
 class Amplified:
     """The protection loss on the population of a mechanism that sees only a sample.
 
-    Attributes
-    ----------
-    epsilon, delta
-        The loss on the population: the largest over units.
-    relation
-        The neighbouring relation of the population for which it holds.
-    design
-        The sampling design.
-    reference
-        The theorem, or the argument, that carries it.
-    parts
-        The losses by unit, stratum or release where the design distinguishes them.
+    ``epsilon`` and ``delta`` are the largest over units, for neighbours of the population by ``relation``;
+    ``parts`` the losses by unit, stratum or release where the design distinguishes them. ``reference`` is the
+    theorem, or the argument, that carries them.
     """
 
     epsilon: float
-    delta: float
     relation: Relation
     design: str
     reference: str
+    delta: float = 0.0
     parts: tuple[float, ...] = ()
 
 
@@ -177,7 +168,6 @@ def poisson_sampling_replaced(epsilon: float, rate: float) -> Amplified:
     gain = amplify(epsilon, rate)
     return Amplified(
         epsilon=round_up(gain + _dilution(epsilon, rate)),
-        delta=0.0,
         relation="replace-one",
         design="Poisson sampling, mechanism calibrated to add-remove",
         reference="ratio of the two extreme mixtures with the unit's absence",
@@ -211,7 +201,6 @@ def sampling_with_replacement(epsilon: float, draws: int, population: int) -> Am
     loss = amplify(epsilon, _fraction(1, population))
     return Amplified(
         epsilon=round_up(draws * loss) if draws > 0 else 0.0,
-        delta=0.0,
         relation="replace-one",
         design="simple random sampling with replacement",
         reference="hybrid argument over the draws, each a simple random sample of one",
@@ -270,7 +259,6 @@ def two_stage_sampling(epsilon: float, first: float, second: float, swapped: int
     """
     return Amplified(
         epsilon=amplify(epsilon, _effective_rate(epsilon, first, second, swapped)),
-        delta=0.0,
         relation="replace-one",
         design="two-stage sampling",
         reference="couplings that exchange 1, 1 and K records of the sample",
@@ -292,7 +280,6 @@ def cluster_sampling(epsilon: float, probability: float, size: int) -> Amplified
     _check_positive(size, "size")
     return Amplified(
         epsilon=amplify(epsilon, _effective_rate(epsilon, probability, 1.0, size)),
-        delta=0.0,
         relation="replace-one",
         design="one-stage cluster sampling",
         reference="two-stage sampling that takes every unit of a drawn cluster",
@@ -317,7 +304,6 @@ def systematic_sampling(epsilon: float, interval: int, size: int, order: Order) 
     swapped = size if order == "known" else 1
     return Amplified(
         epsilon=amplify(epsilon, _effective_rate(epsilon, 1 / interval, 1.0, swapped)),
-        delta=0.0,
         relation="replace-one",
         design=f"systematic sampling, {order} order",
         reference="one cluster of n units out of k"
@@ -388,7 +374,6 @@ def shared_sample(epsilons: Sequence[float], rate: float, relation: Relation) ->
     parts = tuple(amplify(epsilon, rate) for epsilon in epsilons)
     return Amplified(
         epsilon=amplify(sum_up(epsilons), rate),
-        delta=0.0,
         relation=relation,
         design="releases from one shared sample",
         reference="thesis, Section 6.5.2",
@@ -455,7 +440,6 @@ def coordinated_samples(
     )
     return Amplified(
         epsilon=min(first + second, max(0.0, loss + 8 * math.ulp(1 + first + second))),
-        delta=0.0,
         relation="replace-one",
         design="two coordinated Poisson samples",
         reference="extreme densities of the two samples relative to the unit's absence",

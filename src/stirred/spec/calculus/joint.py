@@ -52,10 +52,8 @@ def jointly(*specifications: Specification, units: Sequence[InUnit | None] = ())
     Reference
         ``convert``, ``change_unit`` and ``compose``, in the order that gives the smaller budget.
 
-    Parameters
-    ----------
-    units
-        For every specification how to state it in another unit (premetric, factor, because), or ``None``.
+    ``units`` says for every specification how to state it in another unit (premetric, factor, because), or
+    ``None``.
 
     Examples
     --------
@@ -91,12 +89,8 @@ def restate(
         The mechanism satisfies the result wherever it satisfies the specification: the output premetric is
         converted to the flavor's, a factor changes the unit, and universes and distances carry over.
 
-    Parameters
-    ----------
-    factor, because
-        One unit of the flavor is at most so many units of the release, and why.
-    attributes
-        From pure DP to zCDP: all that the mechanism reads of a record of its unit (``convert``).
+    One unit of the flavor is at most ``factor`` units of the release, ``because`` says why. ``attributes``
+    are, from pure DP to zCDP, all that the mechanism reads of a record of its unit (``convert``).
     """
     change = None if factor is None else InUnit(flavor.input_premetric, factor, because)
     restated = _restated(specification, flavor.output_premetric, change, attributes)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stirred.spec.finite.distribution import Distribution, Outcome
-from stirred.spec.finite.tradeoff import TradeOff
 
 
 @dataclass(frozen=True)
@@ -22,11 +21,6 @@ class Kernel:
     targets: tuple[Outcome, ...]
     probabilities: tuple[tuple[float, ...], ...]
     residual: float
-
-
-def dominates(p: Distribution, q: Distribution, p2: Distribution, q2: Distribution) -> bool:
-    """Whether (P, Q) is at least as easy to tell apart as (P', Q'), decided exactly."""
-    return TradeOff.between(p, q).easier_than(TradeOff.between(p2, q2))
 
 
 def kernel(p: Distribution, q: Distribution, p2: Distribution, q2: Distribution) -> Kernel | None:

@@ -1,7 +1,6 @@
-"""Scope: what a multiverse leaves to protect on a finite domain, given the distances.
+"""Scope: what a multiverse leaves to protect on a finite domain.
 
-Universes may overlap, be singletons, or miss points; each of these weakens what a budget means, so each
-can be counted.
+Universes may be singletons, or miss points; both weaken what a budget means, so both can be counted.
 """
 
 from __future__ import annotations
@@ -9,35 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stirred.spec.blocks.domain import Domain
-from stirred.spec.blocks.multiverse import AnyMultiverse, Explicit
-
-
-def is_vacuous(multiverse: AnyMultiverse, premetric: Any, domain: Domain) -> bool:
-    """Whether the multiverse removes no comparison: every pair at finite distance shares a universe.
-
-    The thesis (T:1028) calls such a multiverse vacuous: it restricts nothing.
-    """
-    universes = multiverse.universes(domain)
-    return all(any(x in u and y in u for u in universes) for x, y in _comparable_pairs(premetric, domain))
-
-
-def completion(multiverse: AnyMultiverse, premetric: Any, domain: Domain) -> Explicit:
-    """Universes cut down to the points at finite distance from one another (Definition 6.2.10)."""
-    points = domain.enumerate()
-    index = {point: i for i, point in enumerate(points)}
-    distances = premetric.matrix(domain)
-    parts = dict.fromkeys(
-        frozenset(y for y in universe if not distances[index[x]][index[y]].is_infinite)
-        for universe in multiverse.universes(domain)
-        for x in universe
-    )
-    return Explicit(parts=tuple(parts))
-
-
-def finite_pairs(premetric: Any, domain: Domain) -> Explicit:
-    """One universe for every pair at finite distance (A.3.2): the same mechanisms as the whole domain."""
-    parts = dict.fromkeys(frozenset(pair) for pair in _comparable_pairs(premetric, domain))
-    return Explicit(parts=tuple(parts))
+from stirred.spec.blocks.multiverse import AnyMultiverse
 
 
 def coverage(multiverse: AnyMultiverse, domain: Domain) -> tuple[int, int]:
@@ -50,15 +21,3 @@ def singletons(multiverse: AnyMultiverse, domain: Domain) -> int:
     """Number of points that share no universe with another: nothing protects them (R4)."""
     shared = {p for u in multiverse.universes(domain) if len(u) > 1 for p in u}
     return sum(point not in shared for point in domain.enumerate())
-
-
-def _comparable_pairs(premetric: Any, domain: Domain) -> list[tuple[Any, Any]]:
-    points = domain.enumerate()
-    distances = premetric.matrix(domain)
-    size = range(len(points))
-    return [
-        (points[i], points[j])
-        for i in size
-        for j in size
-        if i < j and not (distances[i][j].is_infinite and distances[j][i].is_infinite)
-    ]

@@ -42,16 +42,9 @@ class Steepest:
 def steepest(laws: Sequence[Law], distances: NDArray[np.int64], values: Sequence[Exact]) -> Steepest:
     """The largest |ln[P_x(z) / P_y(z)]| / d(x, y) over pairs at finite distance, and outcomes z.
 
-    D_Mult is symmetric: a pair whose two distances differ is held to the smaller one.
-
-    Parameters
-    ----------
-    laws
-        One law for each data set; masses of zero are left out.
-    distances
-        For each pair the position of its distance in ``values``; negative where the pair is not compared.
-    values
-        The distances that occur.
+    D_Mult is symmetric: a pair whose two distances differ is held to the smaller one. ``distances`` has for
+    each pair the position of its distance in ``values``, negative where the pair is not compared. Masses of
+    zero are left out.
     """
     laws = [{z: chance for z, chance in law.items() if chance} for law in laws]
     rank = np.array([*(sum(v < w for v in values) for w in values), len(values)])[distances]

@@ -227,10 +227,7 @@ def _multiverses(first: Specification, second: Specification) -> BlockVerdict:
     elif forward:
         order, reason = Order.WEAKER, "more is invariant in the first, so fewer pairs are protected"
     elif backward:
-        order, reason = (
-            Order.STRONGER,
-            "less is invariant in the first, so more pairs are protected",
-        )
+        order, reason = Order.STRONGER, "less is invariant in the first, so more pairs are protected"
     else:
         order, reason = Order.INCOMPARABLE, "the invariants of neither contain those of the other"
     return BlockVerdict("multiverse", order, reason, theorem)

@@ -38,11 +38,3 @@ def all_constraints(specification: Specification) -> Matrix:
     if not specification.output_premetric.properties.triangle:
         return explicit
     return shortest_paths(explicit)
-
-
-def implicit_pairs(specification: Specification) -> list[tuple[object, object]]:
-    """Pairs that are bounded, or bounded more tightly, only by way of other points."""
-    points = specification.domain.enumerate()
-    explicit, full = explicit_constraints(specification), all_constraints(specification)
-    pairs = ((i, j) for i in range(len(points)) for j in range(len(points)))
-    return [(points[i], points[j]) for i, j in pairs if full[i][j] < explicit[i][j]]

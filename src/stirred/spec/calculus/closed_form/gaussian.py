@@ -35,12 +35,7 @@ _MOST_ATOMS = 10_000_000
 
 @dataclass(frozen=True)
 class Gaussian(NoiseLaw):
-    """Gaussian noise.
-
-    Parameters
-    ----------
-    sigma
-        The standard deviation.
+    """Gaussian noise of standard deviation ``sigma``.
 
     Examples
     --------
@@ -89,6 +84,8 @@ class Gaussian(NoiseLaw):
 class DiscreteGaussian(NoiseLaw):
     """Discrete Gaussian noise on the integers, P(k) proportional to e^(-k^2 / (2 sigma_squared)).
 
+    The variance is slightly smaller than ``sigma_squared``.
+
     Assumes
         An integer shift; any other would move the law to disjoint support.
 
@@ -99,11 +96,6 @@ class DiscreteGaussian(NoiseLaw):
         at the integers, D_alpha <= alpha n^2 / (2 sigma^2) (their Proposition 5), with equality
         exactly where (alpha - 1) n is an integer, and in the limit alpha = 1. Hence D_NoR equals
         n / (sigma sqrt 2).
-
-    Parameters
-    ----------
-    sigma_squared
-        The parameter sigma squared; the variance is slightly smaller.
 
     Examples
     --------

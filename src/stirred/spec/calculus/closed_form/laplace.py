@@ -29,12 +29,7 @@ from stirred.spec.calculus.closed_form.rounding import (
 
 @dataclass(frozen=True)
 class Laplace(NoiseLaw):
-    """Laplace noise with density e^(-|x|/scale) / (2 scale).
-
-    Parameters
-    ----------
-    scale
-        The scale b; the standard deviation is b sqrt(2).
+    """Laplace noise with density e^(-|x|/scale) / (2 scale); its standard deviation is scale sqrt(2).
 
     Examples
     --------
@@ -99,11 +94,6 @@ class DiscreteLaplace(NoiseLaw):
     Assumes
         An integer shift; any other would move the law to disjoint support.
 
-    Parameters
-    ----------
-    scale
-        The scale b.
-
     Examples
     --------
     >>> DiscreteLaplace(scale=2).multiplicative(shift=3)
@@ -158,7 +148,7 @@ class DiscreteLaplace(NoiseLaw):
         return _exponential_renyi(order, loss, fall, excess)
 
     def _tradeoff(self, level: float, shift: Real) -> float:
-        """The largest of the lines e^(-(n-j)/b) - level e^((2j-n)/b) over j = 0, ..., n."""
+        """The largest of the lines e^(-(n-j)/scale) - level e^((2j-n)/scale) over j = 0, ..., n."""
         steps, rate = checked_steps(shift), self._rate()
         best = math.floor(-(math.log(level) + math.log1p(math.exp(-rate))) / rate)
         line = min(max(best, 0), steps)

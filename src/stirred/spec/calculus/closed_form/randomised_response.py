@@ -32,12 +32,7 @@ class RandomisedResponse:
     are the same for every such pair. ``high`` and ``low`` are the larger and the smaller of the
     probabilities of the true and of one other category.
 
-    Parameters
-    ----------
-    truth_probability
-        Probability of answering with the true category.
-    categories
-        Number of categories k; two is Warner's design.
+    There are k = ``categories``; two is Warner's design.
 
     Examples
     --------
