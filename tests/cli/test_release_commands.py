@@ -363,7 +363,8 @@ def test_measured_errors_are_shown_on_demand_only(released: Released) -> None:
     assert "measured" not in as_json(*call)
     assert "Measured" not in run(*call)[1]
     shown = as_json(*call, "--internal")["measured"]
-    assert [row["table"] for row in shown["first"]] == ["Households: place * tenure", "Households: place * size"]
+    own = [row["table"] for row in shown["first"]]
+    assert own == ["Households: place * tenure", "Households: place * size"]
     assert "Measured error (internal), village" in run(*call, "--internal")[1]
 
 

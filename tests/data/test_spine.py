@@ -238,7 +238,7 @@ def test_whole_numbers_are_codes() -> None:
 def test_unknown_leaves_are_counted_not_shown(records: pl.Series, count: str) -> None:
     with pytest.raises(InputError) as error:
         county().locate(records)
-    assert error.value.problem == f"{count} records have a block that the geography does not list"
+    assert error.value.problem == "some records have a block that the geography does not list"
     assert error.value.field == "block"
     for secret in ("confidential", "7777", "0a"):
         assert secret not in str(error.value)

@@ -147,3 +147,81 @@ def test_missing_values_of_persons_are_refused_without_a_codebook(case: Path) ->
     path = write_plan(case / "swap.yaml", plan_of("swap", codebook=None, hold_persons=["sex"]))
     with pytest.raises(StirredError, match="missing"):
         opened(path).specification()
+
+
+def test_a_swap_with_persons_and_a_domain_of_its_own_is_audited(case: Path) -> None:
+    """A stranger's plan: the audits had looked for persons in the schema of the domain."""
+    domain = {"name": "X_mine", "stage": "edited file", "meaning": "all possible files"}
+    assert refuted(write_plan(case / "swap.yaml", plan_of("swap") | {"domain": domain})) == set()
+
+
+def test_figures_that_are_fixed_are_counted_with_the_persons(case: Path) -> None:
+    job = opened(case / "swap.yaml")
+    persons = job.prepared.records.persons
+    assert persons is not None
+    bags = persons.sort("sex").group_by("household_id").agg(pl.col("sex").str.join(";"))
+    joined = job.prepared.records.households.join(bags, on="household_id", how="left").fill_null("")
+    kinds = joined.select("county", "size", "tenure", "sex").n_unique()
+    assert kinds in [statistic.figures for statistic in job.facts().exact]
+
+
+def test_a_topdown_table_that_is_invariant_is_exact_and_measurements_are_counted_in_rows(
+    case: Path, tmp_path: Path
+) -> None:
+    tables = [{"level": "county"}, {"level": "block", "query": "sex"}]
+    path = write_plan(case / "topdown.yaml", plan_of("topdown", tables=tables))
+    job = opened(path)
+    assert [found.uncertainty.law for found in job.facts().expected] == ["exact", "estimate"]
+    prepared = job.prepared
+    made = job.finish(job.draw(TestSource(1), tmp_path), prepared.public)
+    published = job.publish(made, tmp_path)
+    assert "estimate" not in published.tables[0].frame.columns
+    for file in published.files:
+        if file.kind == "measurements":
+            assert file.rows == pl.read_parquet(tmp_path / file.path).height and file.size
+
+
+@pytest.mark.parametrize(
+    "change", [{"missing": "eror"}, {"loss": "Tighter"}, {"match": "county"}, {"tables": "h * s"}]
+)
+def test_a_slip_in_a_swap_is_refused(change: dict[str, Any]) -> None:
+    roles: dict[str, Any] = {"match": (), "swap": ("s",), "hold": ("h",), "rate": "1/2"}
+    with pytest.raises(InputError):
+        PermutationSwap(**roles | change)
+
+
+def test_data_where_prepared_data_are_needed_are_refused_by_name() -> None:
+    frame = pl.DataFrame({"h": [1, 2], "s": [1, 2]})
+    swap = PermutationSwap(match=(), swap=("s",), hold=("h",), rate="1/2")
+    for step in (swap.guarantee, swap.draw):
+        with pytest.raises(InputError, match="not what the mechanism prepared"):
+            step(frame)  # type: ignore[arg-type]
+
+
+def test_a_refused_opening_leaves_no_ledger(case: Path) -> None:
+    from typer.testing import CliRunner
+
+    from stirred.cli.app import app
+
+    bad = write_plan(case / "bad.yaml", plan_of("topdown") | {"dataset": {"name": "small-persons"}})
+    result = CliRunner().invoke(
+        app, ["release", "open", str(bad), "--ledger", str(case / "new.db"), "--by", "Ada"]
+    )
+    assert result.exit_code == 2 and not (case / "new.db").exists()
+
+
+def test_check_refuses_a_topdown_plan_that_its_geography_contradicts(case: Path) -> None:
+    with pytest.raises(InputError):
+        opened(write_plan(case / "bad.yaml", plan_of("topdown", tables=[{"level": "tract"}])))
+
+
+def test_where_nothing_can_move_every_table_is_exact() -> None:
+    swap = PermutationSwap(match=("m",), swap=("s",), hold=("h",), rate="1/10", tables=("h * s",))
+    alone = swap.prepare(pl.DataFrame({"m": [0, 1, 2], "h": [0, 1, 0], "s": [1, 2, 1]}))
+    assert alone.public.uncertainty["h", "s"].law == "exact"
+
+
+def test_a_column_called_count_is_released_and_counted() -> None:
+    frame = pl.DataFrame({"count": [1, 2, 1, 2], "s": [1, 2, 3, 4]})
+    swap = PermutationSwap(match=(), swap=("s",), hold=("count",), rate="3/10")
+    assert swap.release(frame, TestSource(1)).products["table"].height == 4

@@ -439,7 +439,7 @@ def test_the_report_names_what_is_known_of_persons() -> None:
     persons = pl.DataFrame({"id": frame["id"], "age": np.arange(60)})
     sentence = swapper().prepare(Records.of(frame, persons, "id")).report.sentences()[1]
     assert "person_age" in sentence
-    assert "household variables" in sentence
+    assert "with their persons" in sentence
 
 
 @pytest.mark.parametrize("by", ["owner", "id"])

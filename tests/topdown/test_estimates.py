@@ -219,7 +219,7 @@ def test_bad_requests() -> None:
         made.other_areas(good.rename({"block": "id"}), "school")
     with pytest.raises(InputError, match="a block is listed twice in the crosswalk"):
         made.other_areas(pl.concat([good, good]), "school")
-    with pytest.raises(InputError, match="1 records have a block that the geography does not list"):
+    with pytest.raises(InputError, match="some records have a block that the geography does not list"):
         made.other_areas(pl.DataFrame({"block": ["1a", "9z"], "school": ["s", "t"]}), "school")
     with pytest.raises(InputError, match="not a table"):
         made.other_areas({"block": ["1a"]}, "school")

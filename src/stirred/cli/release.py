@@ -106,7 +106,7 @@ def open_dataset(
 ) -> None:
     """Open the plans' data set in a ledger (made if there is none): one account, with their ceiling."""
     from stirred.ledger import Ledger
-    from stirred.release import open_account, opened
+    from stirred.release import account_of, open_account, opened
 
     jobs = [opened(path) for path in plan]
     found = jobs[0].plan
@@ -117,6 +117,7 @@ def open_dataset(
             expected="the file of the ledger and the owner's name",
             hint="For example --ledger ledger.db --by Owner.",
         )
+    account_of(jobs)
     if ledger.exists():
         book = Ledger.open(ledger)
     else:

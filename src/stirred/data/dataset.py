@@ -60,7 +60,8 @@ def read(source: object = None, /, *, id: str | None = None, **tables: object) -
     Examples
     --------
     >>> import polars as pl
-    >>> read(person=pl.DataFrame({"block": ["1a", "1b"], "sex": ["f", "m"]}))
+    >>> import stirred as st
+    >>> st.read(person=pl.DataFrame({"block": ["1a", "1b"], "sex": ["f", "m"]}))
     Dataset(person=(block, sex))
     """
     if source is not None and tables:

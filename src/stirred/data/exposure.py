@@ -38,10 +38,11 @@ MOST_DETERMINED = Fraction(1, 100)
 
 @dataclass(frozen=True)
 class ExactTable:
-    """A table that is published exactly, and how many of its cells hold a single record."""
+    """A table that is published exactly: how many of its cells hold a single record, and how many any."""
 
     name: str
     alone: int
+    cells: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 Guarantee
     A value belongs to a level if the two are written alike. 1 and "1" are one code, and so are true and
-    "true"; "01", 1.0 and " 1" are others. The rule looks at one value at a time, never at other records, and
-    a column of integers holds the same codes as its text.
+    "true"; "01", 1.0 and " 1" are others; a negative zero is a zero. The rule looks at one value at a time,
+    never at other records, and a column of integers holds the same codes as its text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _coded(column: pl.Series, name: str, levels: Sequence[Level]) -> pl.DataFram
     places, outside = located(column, name, written)
     if outside:
         raise InputError(
-            f"{outside:,} records have no value of {name} among its levels",
+            f"some records have no value of {name} among its levels",
             field=name,
             expected="one of the levels that the schema lists, written alike: 1 is '1', but not '01' or 1.0",
             hint="Correct the data, or list every level of the codebook in the schema.",
@@ -66,7 +66,8 @@ def located(column: pl.Series, name: str, written: Sequence[str]) -> tuple[pl.Da
         {"text": written, "place": range(len(written))}, schema={"text": pl.String, "place": pl.Int64}
     )
     # Few values are distinct: only those are turned into text.
-    distinct = column.alias("value").value_counts(name="records")
+    plain = column.set(column == 0, 0.0) if column.dtype.is_float() else column
+    distinct = plain.alias("value").value_counts(name="records")
     places = distinct.with_columns(text=pl.col("value").cast(pl.String)).join(listed, on="text", how="left")
     return places, int(places.filter(pl.col("place").is_null())["records"].sum())
 

@@ -155,7 +155,7 @@ class Spine:
         places, unknown = located(codes, last, self.leaf_codes())
         if unknown:
             raise InputError(
-                f"{unknown:,} records have a {last} that the geography does not list",
+                f"some records have a {last} that the geography does not list",
                 field=last,
                 expected="codes of the public geography",
                 hint="Compare the two lists of codes (leading zeros, an older edition of the map).",

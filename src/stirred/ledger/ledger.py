@@ -46,12 +46,12 @@ class Ledger(LedgerReader):
     Examples
     --------
     >>> import tempfile
-    >>> from stirred.spec import Budget, catalogue
+    >>> import stirred as st
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger.create(f"{folder.name}/ledger.db", owner="Ada")
+    >>> ledger = st.Ledger.create(f"{folder.name}/ledger.db", owner="Ada")
     >>> ledger.appoint("Ben", "curator", by="Ada")
-    >>> ledger.open_dataset("census", catalogue.specification("pure-dp", Budget.epsilon(1)), by="Ada")
-    >>> release = catalogue.specification("pure-dp", Budget.epsilon("0.1"))
+    >>> ledger.open_dataset("census", st.catalogue.specification("pure-dp", st.Budget.epsilon(1)), by="Ada")
+    >>> release = st.catalogue.specification("pure-dp", st.Budget.epsilon("0.1"))
     >>> spend = ledger.spend("census", release, plan_digest="0" * 64, by="Ben")
     >>> print(ledger.remaining("census"))
     ε-DP(X, {X}, d_Ham^r, D_Mult), ε = 0.9

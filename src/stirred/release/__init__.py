@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stirred.release.job import Job, Kind, Members
     from stirred.release.kinds import KINDS, job_of, opened, trial_of
     from stirred.release.manifest import Manifest
-    from stirred.release.opening import open_account
+    from stirred.release.opening import account_of, open_account
     from stirred.release.plan import DatasetPlan, Plan, plan_schema
     from stirred.release.plan_audit import AuditRecord, audit, require_claim_without_data
     from stirred.release.product import Product

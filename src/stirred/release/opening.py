@@ -25,12 +25,17 @@ def open_account(
     another name are refused, unless ``same_data`` gives the reason.
     """
     jobs = [opened(plan) for plan in plans]
+    name, account = account_of(jobs)
+    ledger.open_dataset(name, account, by=by, drawing=_claimed(jobs, ledger), same_data=same_data)
+    return account
+
+
+def account_of(jobs: Sequence[Job]) -> tuple[str, Specification]:
+    """The name of an account for some jobs, and what it may spend; nothing is opened yet."""
     name, ceiling = _agreed([job.plan for job in jobs])
     joint = joint_guarantee([(job.plan, job.specification()) for job in jobs])
     budget = joint.budget.model_copy(update={"amounts": (ceiling,), "policy": None, "at": ()})
-    account = joint.flavor.with_budget(budget)
-    ledger.open_dataset(name, account, by=by, drawing=_claimed(jobs, ledger), same_data=same_data)
-    return account
+    return name, joint.flavor.with_budget(budget)
 
 
 def _claimed(jobs: Sequence[Job], ledger: Ledger) -> Drawing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,8 @@ def publish(products: Iterable[Product | PublishedFile], folder: Path) -> Publis
     tables: list[PublishedTable] = []
     for product in products:
         if isinstance(product, PublishedFile):
-            files.append(product)
+            path = inside(folder, product.path)
+            files.append(replace(product, size=path.stat().st_size if path.is_file() else None))
             continue
         files += product.write(folder)
         if product.level is not None:

@@ -94,6 +94,7 @@ def run(
     """
     job = opened(plan)
     # A link that leads nowhere, or in circles, is refused before it is followed.
+    output = Path(output)
     require_new(output)
     named, output = output, place_of(output)
     source = RandomSource() if random is None else random

@@ -43,18 +43,18 @@ def written(value: object) -> object:
 
 
 def number(value: float) -> str:
-    """A figure: whole where it is whole, else with two or three digits.
+    """A figure: whole where it is whole, else with three digits or one place.
 
     Examples
     --------
     >>> number(15500), number(1234.5), number(0.0312)
-    ('15,500', '1,234', '0.0312')
+    ('15,500', '1,234.5', '0.0312')
     """
     if not math.isfinite(value):
         return "" if math.isnan(value) else "∞"
     if value == int(value):
         return f"{int(value):,}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def percent(share: Fraction) -> str:

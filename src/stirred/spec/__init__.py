@@ -94,7 +94,15 @@ if TYPE_CHECKING:
     from stirred.spec.order.comparison import Comparison, NotStronger, Order, compare
     from stirred.spec.order.gaming import GamingAudit, gaming_audit
     from stirred.spec.order.separation import least_distance
-    from stirred.spec.protocol import Mechanism, Prepared, Products, Release, Uncertainty, trial
+    from stirred.spec.protocol import (
+        Mechanism,
+        Prepared,
+        Products,
+        Release,
+        Uncertainty,
+        require_prepared,
+        trial,
+    )
     from stirred.spec.specification import Flavor, Specification, Standing, json_schema
 else:
     __getattr__, __dir__, __all__ = door(__name__)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from stirred.errors import Refusal
+from stirred.errors import InputError, Refusal
 from stirred.spec.specification import Specification
 
 TRIAL = "it was not paid for in a ledger: a trial"
@@ -133,6 +133,17 @@ class Release:
 def trial(*others: str) -> str:
     """Why a trial is not for publication, with what else stands in the way."""
     return "; ".join((TRIAL, *others))
+
+
+def require_prepared(value: Any, kind: type) -> None:
+    """Refuse data where a mechanism needs what it prepared of them."""
+    if not isinstance(value, kind):
+        raise InputError(
+            "this is not what the mechanism prepared",
+            field="prepared",
+            expected="the answer of prepare(data)",
+            hint="Write prepared = mechanism.prepare(data), once, and hand that over.",
+        )
 
 
 class Prepared(Protocol):

@@ -47,7 +47,7 @@ def exposure_of(prepared: Prepared, unit: str, missing: str, imputed: str | None
 def _table(unit: str, names: tuple[str, ...], cells: Codes, imputed: str | None = None) -> ExactTable:
     shown = Count(unit=unit, by=tuple(name for name in names if name != PERSONS)).sentence()
     shown += " and their persons" if PERSONS in names else ""
-    return ExactTable(shown if imputed is None else f"{shown}, where {imputed}", alone(cells))
+    return ExactTable(shown if imputed is None else f"{shown}, where {imputed}", alone(cells), cells.count)
 
 
 def _with_persons(records: Records, roles: Roles) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from stirred.data import require_columns, require_levels
-from stirred.errors import InputError, NotComputable, Refusal
+from stirred.errors import InputError, NotComputable, Refusal, UnknownName
 from stirred.noise import RandomSource, Source
 from stirred.spec import (
     Attribute,
@@ -44,6 +44,7 @@ from stirred.spec import (
     Swapping,
     Uncertainty,
     as_fraction,
+    require_prepared,
     swapping_invariants,
     swapping_loss,
     trial,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
     from stirred.swap.primitive import Counts
 
+CHOICES = {"loss": ("theorem-1", "tighter"), "missing": ("error", "level")}
 MOVED = Uncertainty("permutation within strata")
 UNCOVERED = (
     "imputed records are published as they are; a respondent whose answer changes an imputed record is not "
@@ -113,8 +115,9 @@ class PermutationSwap(Mechanism):
     Examples
     --------
     >>> import polars as pl
+    >>> import stirred as st
     >>> frame = pl.DataFrame({"size": [1, 1, 2, 2], "owner": [0, 1, 0, 1], "county": [1, 2, 1, 2]})
-    >>> psa = PermutationSwap(match=("size",), swap=("county",), rate="0.5")
+    >>> psa = st.Swap(match=("size",), swap=("county",), rate="0.5")
     >>> print(psa.guarantee(psa.prepare(frame)))
     ε-DP(X, 𝒟_c_Swap, d_HamS^hh, D_Mult), ε = 1.0987 in this universe
     """
@@ -137,6 +140,22 @@ class PermutationSwap(Mechanism):
     _fixed: Fraction | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UnknownName(
+                    f"this {name} is not known",
+                    field=name,
+                    expected="one of " + ", ".join(choices),
+                    hint="Write it as it stands here.",
+                )
+        for name in ("match", "swap", "hold", "tables", "nesting"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(
+                    f"{name} is a text, not a list",
+                    field=name,
+                    expected="a list of names, such as ('county',)",
+                    hint="Put the name in brackets, with a comma behind it.",
+                )
         if isinstance(self.rate, VariableRate):
             if self.loss == "tighter":
                 raise Refusal(
@@ -165,6 +184,7 @@ class PermutationSwap(Mechanism):
 
     def draw(self, prepared: Prepared, random: Source | None = None) -> Swapped:
         """Swap, verify the invariants, and put the records in a fresh random order with new identifiers."""
+        require_prepared(prepared, Prepared)
         source = RandomSource() if random is None else random.spawn()
         return arranged(prepared, self.donors(prepared, source.child(0)), source)
 
@@ -205,9 +225,11 @@ class PermutationSwap(Mechanism):
         roles = prepared.roles
         if not set(parts) & set(roles.swap) or not set(parts) - {*roles.swap, *roles.match}:
             return Uncertainty.exact("the table is invariant under swapping")
+        if not prepared.strata.largest:
+            return Uncertainty.exact("no stratum has two distinct records")
         if self._fixed is None:
             return MOVED
-        return replace(MOVED, scale=float(swap_probability(max(prepared.strata.largest, 2), self._fixed)))
+        return replace(MOVED, scale=float(swap_probability(prepared.strata.largest, self._fixed)))
 
     def donors(self, prepared: Prepared, source: Source) -> NDArray[Any]:
         """For every record the record whose swapping values it receives."""
@@ -293,6 +315,7 @@ class PermutationSwap(Mechanism):
 
     def guarantee(self, prepared: Prepared) -> Specification:
         """The specification, from the sizes of the strata alone (a function of the invariants)."""
+        require_prepared(prepared, Prepared)
         roles = prepared.known
         multiverse = swapping_invariants(self.unit, roles.match, roles.swap, roles.hold)
         assumptions: tuple[str, ...] = ()

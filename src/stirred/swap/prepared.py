@@ -73,7 +73,5 @@ class Prepared:
         """What the invariants fix and what they leave."""
         exposure = exposure_of(self, self.swap.unit, self.swap.missing, self.swap.imputed)
         frame = self.records.households
-        found = InvariantReport.of(
-            frame, self.roles, self.strata, self.swap.unit, self.swap.missing, exposure
-        )
+        found = InvariantReport.of(frame, self.roles, self.strata, self.swap.unit, exposure)
         return replace(found, persons=self.known.hold[len(self.roles.hold) :])

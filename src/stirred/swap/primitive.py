@@ -32,9 +32,9 @@ class Swapped:
 
 
 def counted(frame: pl.DataFrame, parts: tuple[str, ...]) -> pl.DataFrame:
-    """A table of some columns, with its last column named ``count``."""
+    """A table of some columns, with its last column named ``count`` unless one of them is."""
     made = tabulate(frame, parts)
-    return made.rename({made.columns[-1]: COUNT})
+    return made if COUNT in parts else made.rename({made.columns[-1]: COUNT})
 
 
 def table_key(parts: tuple[str, ...]) -> str:

@@ -92,7 +92,6 @@ class InvariantReport(Tabular):
         roles: Roles,
         strata: Strata,
         unit: str,
-        missing: str,
         exposure: Exposure,
     ) -> InvariantReport:
         """Count what is fixed."""
@@ -105,8 +104,8 @@ class InvariantReport(Tabular):
             singletons=int((strata.sizes == 1).sum()),
             constant=int((still & (strata.sizes > 1)).sum()),
             exposure=exposure,
-            hold_cells=code_columns(frame, (*roles.match, *roles.hold), missing=missing).count,
-            swap_cells=code_columns(frame, (*roles.match, *roles.swap), missing=missing).count,
+            hold_cells=int(exposure.tables[0].cells or 0),
+            swap_cells=int(exposure.tables[1].cells or 0),
             largest_stratum=strata.largest,
         )
 
@@ -118,7 +117,7 @@ class InvariantReport(Tabular):
         return [
             f"Records are permuted within {self.strata:,} strata of {key}.",
             f"Every combination of {held} is published exactly within each stratum ({self.hold_cells:,} "
-            f"cells{' of household variables' if self.persons else ''}); only their link to the place is "
+            f"cells{' with their persons' if self.persons else ''}); only their link to the place is "
             "hidden.",
             f"Every combination of {moved} is published exactly within each stratum "
             f"({self.swap_cells:,} cells).",

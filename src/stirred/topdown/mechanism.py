@@ -47,6 +47,7 @@ from stirred.spec import (
     change_unit,
     compose,
     plural,
+    require_prepared,
     trial,
 )
 from stirred.topdown.accuracy import Accuracy, accuracy
@@ -143,11 +144,13 @@ class TopDown(Mechanism):
     Examples
     --------
     >>> import polars as pl
+    >>> import stirred as st
+    >>> from stirred.topdown import Allocation, Cells, Universe
     >>> blocks = pl.DataFrame({"county": ["1", "1"], "block": ["1a", "1b"]})
-    >>> spine, schema = Spine.from_columns(blocks, ["county", "block"]), Schema.of(sex=("f", "m"))
+    >>> spine = st.data.Spine.from_columns(blocks, ["county", "block"])
+    >>> schema = st.spec.Schema.of(sex=("f", "m"))
     >>> budget = Allocation.of(Cells(schema), 2, {"county": "1/2", "block": "1/2"}, {"detailed": 1})
-    >>> persons = pl.DataFrame({"block": ["1a", "1a", "1b"], "sex": ["f", "m", "m"]})
-    >>> print(TopDown(spine, [Universe("person", schema, budget)]).guarantee())
+    >>> print(st.TopDown(spine, [Universe("person", schema, budget)]).guarantee())
     ρ-DP(X, {X}, d_HamS^p, D_NoR), ρ² = 2
     """
 
@@ -403,6 +406,7 @@ class TopDown(Mechanism):
 
     def draw(self, prepared: Prepared, random: Source | None = None, folder: Path | None = None) -> Noisy:
         """Noisy measurements of every universe, in memory or in one subfolder each; fresh at every call."""
+        require_prepared(prepared, Prepared)
         source = RandomSource() if random is None else random.spawn()
         return Noisy(
             {

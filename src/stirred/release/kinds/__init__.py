@@ -45,7 +45,8 @@ def read_section(value: object) -> Block:
     try:
         return kind.section.read(value)
     except StirredError as error:
-        error.field = f"mechanism.{error.field}"
+        own = error.field != kind.section.__name__
+        error.field = f"mechanism.{error.field}" if own else "mechanism"
         raise
 
 

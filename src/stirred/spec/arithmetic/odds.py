@@ -21,8 +21,8 @@ def odds_factor(epsilon: Exact) -> Fraction | None:
 
 
 def odds_exponent(epsilon: Exact) -> float:
-    """The logarithm of the factor to base ten."""
-    return math.nextafter(epsilon.float_up() / math.log(10), math.inf)
+    """The logarithm of the factor to base ten, rounded up: the division and ln 10 are each rounded once."""
+    return math.nextafter(epsilon.float_up() / math.nextafter(math.log(10), 0), math.inf)
 
 
 def factor_text(factor: Fraction | float | None, exponent: float) -> str:

@@ -45,9 +45,10 @@ class Budget(Block):
 
     Examples
     --------
-    >>> Budget.zcdp(rho_squared="15.29").linear()
+    >>> import stirred as st
+    >>> st.Budget.zcdp(rho_squared="15.29").linear()
     Exact('sqrt(1529)/10')
-    >>> print(Budget.epsilon("ln(3)"))
+    >>> print(st.Budget.epsilon("ln(3)"))
     ε = 1.0987
     """
 

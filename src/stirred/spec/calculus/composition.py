@@ -106,8 +106,9 @@ def compose(
 
     Examples
     --------
-    >>> from stirred.spec import catalogue
-    >>> print(compose(catalogue.specification("tda-dhc"), catalogue.specification("safetab-p")).budget)
+    >>> import stirred as st
+    >>> parts = [st.catalogue.specification(name) for name in ("tda-dhc", "safetab-p")]
+    >>> print(st.compose(*parts).budget)
     ρ² = 35.066
     """
     if not parts:

@@ -110,9 +110,9 @@ def convert(
 
     Examples
     --------
-    >>> from stirred.spec import catalogue
-    >>> census = catalogue.specification("tda-dhc")
-    >>> made = convert(census, "approximate", delta="1e-10", on_distance="neighbours")
+    >>> import stirred as st
+    >>> census = st.catalogue.specification("tda-dhc")
+    >>> made = st.convert(census, "approximate", delta="1e-10", on_distance="neighbours")
     >>> print(made.specification.budget)
     ε = 52.8169
     """

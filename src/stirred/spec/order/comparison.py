@@ -155,9 +155,9 @@ def compare(first: Specification, second: Specification) -> Comparison:
 
     Examples
     --------
-    >>> from stirred.spec import Budget, catalogue
-    >>> one, two = (catalogue.specification("pure-dp", Budget.epsilon(e)) for e in (1, 2))
-    >>> print(compare(one, two).overall)
+    >>> import stirred as st
+    >>> one, two = (st.catalogue.specification("pure-dp", st.Budget.epsilon(e)) for e in (1, 2))
+    >>> print(st.compare(one, two).overall)
     stronger
     """
     one, two = normalised(first), normalised(second)

@@ -236,7 +236,7 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
 def members(job: SwapJob, claim: Specification, source: Source) -> Members:
     """Other data sets of the universe."""
     others = [_rearranged(job, source.child(number)) for number in range(REPLAYS)]
-    return Members(others, lambda records: with_persons(records, claim))
+    return Members(others, lambda records: with_persons(records, job.section.swap))
 
 
 def _rearranged(job: SwapJob, source: Source) -> Records:
@@ -275,13 +275,11 @@ def _renamed(records: Records, order: Any) -> Records:
     return replace(records, households=out[0], persons=out[1] if len(out) == 2 else None)
 
 
-def with_persons(records: Records, claim: Specification) -> pl.DataFrame:
-    """Households with what is known of their persons, as the specification names it."""
+def with_persons(records: Records, swap: Sequence[str]) -> pl.DataFrame:
+    """Households with what is known of their persons, as the invariants name it."""
     if records.persons is None or records.id is None:
         return records.households
-    schema = claim.domain.record_schema
-    names = [n.removeprefix(PERSON) for n in (schema.names if schema else ()) if n.startswith(PERSON)]
-    own = [n for n in names if n in records.persons.columns]
+    own = [n for n in records.persons.columns if n not in {records.id, *swap}]
     together = (
         records.persons.sort(own)
         .group_by(records.id)

@@ -145,6 +145,8 @@ class TopDownJob(Job):
 
     def _uncertainty(self, table: TablePlan) -> Uncertainty:
         """The noise of a table's own measurement, where it is measured: the error is about that or less."""
+        if self._invariant(table):
+            return Uncertainty.exact("the table follows from an invariant")
         universe = next(u for u in self.mechanism.universes if u.unit == table.unit)
         name = self.mechanism.units[table.unit].canonical(table.query)
         if name not in universe.allocation.queries[table.level]:
@@ -153,8 +155,19 @@ class TopDownJob(Job):
         note = "the noise of its own measurement; estimation uses more than that"
         return Uncertainty("estimate", deviation, note=note)
 
+    def _invariant(self, table: TablePlan) -> bool:
+        """Whether a declared invariant of this level, or of a finer one, gives every count of a table."""
+        mechanism = self.mechanism
+        cells, level = mechanism.units[table.unit], mechanism.spine.levels.index(table.level)
+        for declared in mechanism.constraints:
+            if isinstance(declared, Invariant) and declared.count.unit == table.unit:
+                fine, query, where = split_count(declared.count, cells, mechanism.spine)
+                if not where and fine >= level and set(cells.query(table.query).parts) <= set(query.parts):
+                    return True
+        return False
+
     def require_complete(self) -> None:
-        """Refuse a stage of its own: that of the plan counts, and everything else speaks of it."""
+        """Refuse a stage of its own (that of the plan counts), and what the geography shows to be wrong."""
         if self.section.stage is not None:
             raise InputError(
                 "the mechanism has a stage of its own",
@@ -162,6 +175,8 @@ class TopDownJob(Job):
                 expected="the stage of the data in the plan itself, once",
                 hint="Move it to the key stage of the plan.",
             )
+        if (self.folder / self.section.geography.file).is_file():
+            _ = self.mechanism
 
     def exposures(self) -> Exposures:
         """What the values of the invariants determine and expose."""
@@ -211,7 +226,8 @@ class TopDownJob(Job):
             yield from _measurement_files(measurements[unit], unit, made.uncertainty["measurements"])
         intervals = {unit: estimator_of(m) for unit, m in measurements.items()}
         for table in self.section.tables:
-            cells, gls = self.mechanism.units[table.unit], intervals[table.unit]
+            cells = self.mechanism.units[table.unit]
+            gls = None if self._invariant(table) else intervals[table.unit]
             frame = table_with_intervals(made.products[table.unit], gls, table.level, table.query)
             yield Product(
                 f"tables/{slug(table.name)}", "table", table.title, frame, self._uncertainty(table),
@@ -287,7 +303,7 @@ def _measurement_files(
             f"{FOLDER}/{slug(unit)}/{file_of(number, level)}",
             FOLDER,
             f"Noisy measurements of {plural(unit)} by {level.replace('_', ' ')}",
-            int(measurements.design.measured[number].size),
+            int(measurements.design.measured[number].size) * len(measurements.design.queries(number)),
             uncertainty=uncertainty,
         )
         for number, level in enumerate(levels)
