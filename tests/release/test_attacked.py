@@ -104,7 +104,7 @@ def test_a_table_that_cannot_be_counted_is_refused_before_payment(case: Path, ta
     codes = [*plan_of("swap")["mechanism"]["codebook"]["attributes"], {"name": "count", "levels": [1, 2]}]
     changes = {"tables": [table], "hold": ["tenure", "count"], "codebook": {"attributes": codes}}
     path = write_plan(case / "swap.yaml", plan_of("swap", **changes))
-    with pytest.raises(InputError, match="cannot be counted"):
+    with pytest.raises(InputError, match=r"cannot be counted|as its figures are"):
         opened(path).specification()
 
 
@@ -204,10 +204,11 @@ def test_a_refused_opening_leaves_no_ledger(case: Path) -> None:
     from stirred.cli.app import app
 
     bad = write_plan(case / "bad.yaml", plan_of("topdown") | {"dataset": {"name": "small-persons"}})
-    result = CliRunner().invoke(
-        app, ["release", "open", str(bad), "--ledger", str(case / "new.db"), "--by", "Ada"]
-    )
-    assert result.exit_code == 2 and not (case / "new.db").exists()
+    (case / "persons.parquet").rename(case / "gone.parquet")
+    for plan in (bad, case / "topdown.yaml"):
+        call = ["release", "open", str(plan), "--ledger", str(case / "new.db"), "--by", "Ada"]
+        assert CliRunner().invoke(app, call).exit_code == 2
+        assert not list(case.glob("new.db*"))
 
 
 def test_check_refuses_a_topdown_plan_that_its_geography_contradicts(case: Path) -> None:
@@ -225,3 +226,78 @@ def test_a_column_called_count_is_released_and_counted() -> None:
     frame = pl.DataFrame({"count": [1, 2, 1, 2], "s": [1, 2, 3, 4]})
     swap = PermutationSwap(match=(), swap=("s",), hold=("count",), rate="3/10")
     assert swap.release(frame, TestSource(1)).products["table"].height == 4
+
+
+def test_an_order_that_tells_who_moved_is_refuted(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of the file is not the only one that gives the link away."""
+    honest = arrangement.gathered
+
+    def moved_last(prepared: Any, donors: Any, order: Any) -> pl.DataFrame:
+        import numpy as np
+
+        moved = donors[order] != order
+        return honest(prepared, donors, np.concatenate([order[~moved], order[moved]]))
+
+    path = write_plan(case / "swap.yaml", plan_of("swap", persons=None, tables=[]))
+    assert refuted(path) == set()
+    monkeypatch.setattr(arrangement, "gathered", moved_last)
+    assert "conformity" in refuted(path)
+
+
+@pytest.mark.parametrize("sabotage", ["true place", "exchanged names"])
+def test_parts_that_are_not_those_of_the_published_place_are_refuted(
+    case: Path, tmp_path: Path, sabotage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    honest = arrangement._by_place
+
+    def wrong(prepared: Any, donors: Any, by: str, source: Any) -> Swapped:
+        import numpy as np
+
+        made = honest(prepared, donors, by, source)
+        if sabotage == "exchanged names":
+            names = [name for name, _, _ in made.parts]
+            return replace(
+                made, parts=tuple((n, *p[1:]) for n, p in zip(names[::-1], made.parts, strict=True))
+            )
+        still = honest(prepared, np.arange(donors.size), by, source)
+        return replace(made, parts=still.parts, households=made.households.reverse())
+
+    path = write_plan(case / "swap.yaml", plan_of("swap", by="block", persons=None))
+    ledger = ledger_of(case)
+    monkeypatch.setattr(arrangement, "_by_place", wrong)
+    assert "conformity" in refuted(path)
+    made = run_release(path, tmp_path / "out", ledger)
+    assert any("another part" in problem for problem in verify(made.folder, ledger, path).problems)
+
+
+def test_a_swap_without_a_key_can_be_paid_and_read_back(case: Path, tmp_path: Path) -> None:
+    """The policy of a swap with an empty key did not survive its file."""
+    plan = plan_of("swap", match=[], hold=["county", "size", "tenure"], persons=None, tables=[])
+    path = write_plan(case / "swap.yaml", plan)
+    ledger = ledger_of(case)
+    assert verify(run_release(path, tmp_path / "out", ledger).folder, ledger, path).problems == ()
+
+
+@pytest.mark.parametrize("name", ["count", "estimate", "low_95"])
+def test_an_attribute_called_as_figures_are_is_refused_before_payment(case: Path, name: str) -> None:
+    plan = plan_of("topdown")
+    plan["mechanism"]["units"]["person"]["schema"]["attributes"][1]["name"] = name
+    with pytest.raises(InputError, match="as its figures are"):
+        opened(write_plan(case / "bad.yaml", plan))
+
+
+def test_what_a_trial_did_not_draw_is_not_kept(
+    case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stirred.errors import Refusal
+    from stirred.release import trial
+
+    def refuse(*_: object) -> Release:
+        raise Refusal("no", field="x", expected="y", hint="z")
+
+    monkeypatch.setattr(SwapJob, "finish", refuse)
+    with pytest.raises(Refusal, match="no"):
+        trial(str(case / "swap.yaml"), str(tmp_path / "out"), random=TestSource(1))  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()

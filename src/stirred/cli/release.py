@@ -19,7 +19,7 @@ from stirred.cli.output import (
     reported,
 )
 from stirred.cli.trial import folder_for
-from stirred.errors import MissingBlock, UnknownName
+from stirred.errors import MissingBlock, StirredError, UnknownName
 
 if TYPE_CHECKING:
     from stirred.ledger import Ledger
@@ -118,12 +118,17 @@ def open_dataset(
             hint="For example --ledger ledger.db --by Owner.",
         )
     account_of(jobs)
-    if ledger.exists():
-        book = Ledger.open(ledger)
-    else:
-        book = Ledger.create(ledger, owner=by)
-        book.appoint(found.curator, "curator", by=by)
-    ceiling = open_account(jobs, book, by=by, same_data=same_data)
+    made = not ledger.exists()
+    book = Ledger.create(ledger, owner=by) if made else Ledger.open(ledger)
+    try:
+        if made:
+            book.appoint(found.curator, "curator", by=by)
+        ceiling = open_account(jobs, book, by=by, same_data=same_data)
+    except StirredError:
+        if made:
+            for ending in ("", ".head", ".key", "-wal", "-shm"):
+                ledger.with_name(ledger.name + ending).unlink(missing_ok=True)
+        raise
     if as_json:
         print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})
         return

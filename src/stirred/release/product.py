@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stirred.errors import InputError
 from stirred.interchange import write_csv, write_parquet
 from stirred.places import inside
 from stirred.report import Column, Published, PublishedFile, PublishedTable
@@ -23,6 +24,18 @@ MEANINGS = {
     "low_95": "lower end of the 95% interval",
     "high_95": "upper end of the 95% interval",
 }
+
+
+def require_free(names: Iterable[str]) -> None:
+    """Refuse columns of tables that are called as the columns of figures are."""
+    for name in names:
+        if name in MEANINGS:
+            raise InputError(
+                f"a column of a published table is called {name}, as its figures are",
+                field="mechanism.tables",
+                expected="columns with other names than " + ", ".join(MEANINGS),
+                hint="Rename the column.",
+            )
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def run(
 
 
 def trial(
-    job: Job,
+    plan: Path | Job,
     output: Path,
     *,
     random: Source | None = None,
@@ -154,6 +154,7 @@ def trial(
     the refusal is raised. ``accept_determined`` says why more determined records are accepted than the plan
     allows.
     """
+    job, output = opened(plan), Path(output)
     require_new(output)
     named, output = output, place_of(output)
     specification, accepted = job.specification(), accept_determined.strip()
@@ -163,7 +164,17 @@ def trial(
     job.require_presentable()
     require_room(output, job.room())
     source = RandomSource() if random is None else random
-    made = _Run(job, facts, specification, passage, source, None, progress, None, drawn)
+    made = _Run(
+        job,
+        facts,
+        specification,
+        passage,
+        source,
+        None,
+        progress,
+        None,
+        None if drawn is None else Path(drawn),
+    )
     manifest = made.tried(output, trial_reason(*([] if source.publishable else [SEEDED])))
     return Made(named, specification, False, False, manifest)
 
@@ -291,6 +302,8 @@ class _Run:
             try:
                 made = self.job.finish(primitive, self.job.prepared.public, self.progress)
             except Refusal as refusal:
+                if self.drawn is not None or not any(folder.iterdir()):
+                    raise
                 refused = refusal
                 manifest = self._sealed(work.folder, None, f"{reason}; drawn only: {refusal.problem}")
             else:

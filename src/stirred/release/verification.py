@@ -37,6 +37,7 @@ def verify(folder: Path, ledger: Ledger | None = None, plan: Path | Job | None =
     and the data that it names, also the invariants of the published records against those of the data, and
     the published guarantee against the one that the mechanism states for them.
     """
+    folder = Path(folder)
     manifest = Manifest.read(folder)
     checks, problems = [f"{len(manifest.files):,} files against {NAME}"], manifest.differences(folder)
     public = folder / "public"

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SCHEMA_VERSION = 2
+SUM = "__sum"
 AREAS, CATEGORIES = 9, 10
 
 BLOCKS = (
@@ -301,8 +302,8 @@ def _largest(frame: pl.DataFrame, keys: list[str], most: int) -> pl.DataFrame:
     """The rows of the groups with the largest sums, all of them in the order that they had."""
     import polars as pl
 
-    sums = frame.group_by(keys, maintain_order=True).agg(pl.col("count").sum().alias("_sum"))
-    chosen = sums.sort("_sum", descending=True, maintain_order=True).head(most).drop("_sum")
+    sums = frame.group_by(keys, maintain_order=True).agg(pl.col("count").sum().alias(SUM))
+    chosen = sums.sort(SUM, descending=True, maintain_order=True).head(most).drop(SUM)
     return frame.join(chosen, on=keys, how="semi", maintain_order="left", nulls_equal=True)
 
 

@@ -61,7 +61,7 @@ class Swapping(Block):
     kind: Literal["swapping"] = "swapping"
     theorem: Literal["1", "B"]
     unit: str
-    match: tuple[str, ...]
+    match: tuple[str, ...] = ()
     rate: Exact
     where: str = ""
 

@@ -23,12 +23,20 @@ from stirred.audit import (
     permutation_audit,
     statistical_audit,
 )
-from stirred.data import physical
+from stirred.data import code_columns, physical
 from stirred.noise import Source, permutation
 from stirred.release.job import Members
 from stirred.release.replay import REPLAYS
 from stirred.spec import Attribute, Exact, Specification, shown, swapping_loss
-from stirred.swap import PermutationSwap, Records, lower_bound, margin_patterns, pattern_records, universe
+from stirred.swap import (
+    PermutationSwap,
+    Records,
+    Swapped,
+    lower_bound,
+    margin_patterns,
+    pattern_records,
+    universe,
+)
 
 if TYPE_CHECKING:
     from stirred.release.kinds.swap.job import SwapJob
@@ -154,12 +162,15 @@ def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
         copied = [_permutations(job, source.child(1, i), count) for i, count in enumerate(copies)]
     except (OSError, MemoryError):
         raise
+    except _Misplaced:
+        sentence = "a part of the output holds records of another part, or not all records are in one"
+        return Finding("conformity", subject, Verdict.VIOLATED, sentence)
     except Exception as error:  # what a draw raises is an outcome, and the law of a swap excludes it
         sentence = f"the draw raises {type(error).__name__}"
         return Finding("conformity", subject, Verdict.VIOLATED, sentence)
-    risen = np.array([sum(side) for side in zip(*(r.risen for r in (*drawn, *copied)), strict=True)])
-    if float(log_fair_tail(risen[:1], risen[1:])[0]) < math.log(ORDERED):
-        sentence = "the records come out in an order that depends on that of the file"
+    risen = sum(r.risen for r in (*drawn, *copied))
+    if float(log_fair_tail(risen[:, 0], risen[:, 1]).min()) < math.log(ORDERED / len(risen)):
+        sentence = "the records come out in an order that depends on that of the file, or on what was swapped"
         return Finding("conformity", subject, Verdict.VIOLATED, sentence)
     tables = [np.concatenate([row.given for row in rows]) for rows in (drawn, copied) if rows]
     return permutation_audit(
@@ -170,11 +181,37 @@ def _drawn_by_the_plan(job: SwapJob, source: Source) -> Finding:
 class _Drawn(NamedTuple):
     """For every record the record whose values it receives, a row for every copy.
 
-    ``risen``: of pairs of neighbours in the output, how many stand as in the file, and how many there are.
+    ``risen``: of pairs in the output that differ, how many rise, and how many there are: by their place in
+    the file, by that of their donor, by whether they moved, by where they were.
     """
 
     given: Any
-    risen: tuple[int, int]
+    risen: Any
+
+
+class _Misplaced(Exception):
+    """A part with records of another, or records in no part or in two."""
+
+
+def _require_own_parts(drawn: Swapped, by: str | None) -> None:
+    covered = np.zeros(drawn.households.height, dtype=np.int64)
+    for value, start, number in drawn.parts:
+        covered[start : start + number] += 1
+        held = drawn.households[str(by)].slice(start, number).unique()
+        if [str(found) for found in held] != [value]:
+            raise _Misplaced
+    if drawn.parts and not (covered == 1).all():
+        raise _Misplaced
+
+
+def _risen(parts: Sequence[Any]) -> list[tuple[int, int]]:
+    """Of disjoint pairs that differ, how many rise, and how many there are: neighbours, and halves of parts."""
+    even = [part[: part.size // 2 * 2].astype(np.int64) for part in parts]
+    out = []
+    for pairs in ([p.reshape(-1, 2) for p in even], [p.reshape(2, -1).T for p in even]):
+        first, second = np.concatenate(pairs).T
+        out.append((int((first < second).sum()), int((first != second).sum())))
+    return out
 
 
 def _numbers(sizes: Any, rate: Fraction) -> tuple[int, list[int]]:
@@ -226,11 +263,14 @@ def _permutations(job: SwapJob, source: Source, copies: int) -> _Drawn:
     out = np.full(size * count, -1, dtype=np.int64)
     place = made[HELD].to_numpy()
     out[place] = made[GIVEN].to_numpy()
-    # Parts stand in the order of their names: within a part the order must be fair.
-    parts = [place[start : start + count] for _, start, count in drawn.parts] or [place]
-    ahead = [part[: part.size // 2 * 2].reshape(-1, 2) for part in parts]
-    risen, pairs = sum(int((p[:, 0] < p[:, 1]).sum()) for p in ahead), sum(len(p) for p in ahead)
-    return _Drawn(out.reshape(count, size) - np.arange(count)[:, None] * size, (risen, pairs))
+    given = made[GIVEN].to_numpy()
+    _require_own_parts(drawn, s.by)
+    true = code_columns(frame, s.swap, missing="level").values[place % size]
+    # Parts stand in the order of their names: within a part the order must be fair, whatever one looks at.
+    parts = [slice(start, start + number) for _, start, number in drawn.parts] or [slice(None)]
+    looks = (place, given, place != given, true)
+    risen = [found for values in looks for found in _risen([values[part] for part in parts])]
+    return _Drawn(out.reshape(count, size) - np.arange(count)[:, None] * size, np.array(risen))
 
 
 def members(job: SwapJob, claim: Specification, source: Source) -> Members:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from stirred.data import Exposures, code_columns, compare_counts, read_table, require_levels
-from stirred.errors import InputError
+from stirred.errors import InputError, Refusal
 from stirred.places import inside, slug, slugs
 from stirred.release.job import Job, Members, require_recounted, with_bases
 from stirred.release.kinds.swap import audits
 from stirred.release.kinds.swap.report import swap_section
 from stirred.release.kinds.swap.section import SwapSection, parts_of, table_file
-from stirred.release.product import Product, meanings_of
+from stirred.release.product import Product, meanings_of, require_free
 from stirred.report import Expected, Facts, InternalRecord
 from stirred.spec import Budget, Release, as_fraction, declared_invariants, plural, swapping_loss
 from stirred.swap import (
@@ -184,6 +184,7 @@ class SwapJob(Job):
                 hint="Name a place that is matched or swapped; persons are written in one file.",
             )
         for table in s.tables:
+            require_free(parts_of(table))
             for part in parts_of(table):
                 if part not in s.roles:
                     raise InputError(
@@ -258,11 +259,24 @@ class SwapJob(Job):
         """Recount both families of invariant tables, and every published table, on the published records."""
         files = sorted((folder / "microdata").glob("*.parquet" if self.section.by else "households.parquet"))
         frames = [read_table(file, "microdata.households") for file in files]
+        for file, frame in zip(files, frames, strict=True) if self.section.by else ():
+            self._require_own(file.stem, frame)
         households = pl.concat(frames) if frames else self.prepared.records.households.head(0)
         verify(self.prepared, households)
         for table in self.section.tables:
             path = inside(folder, f"tables/{slug(table_file(table))}.parquet")
             require_recounted(read_table(path, "tables"), counted(households, parts_of(table)), table)
+
+    def _require_own(self, name: str, frame: pl.DataFrame) -> None:
+        """Refuse a file of a part in which records of another stand."""
+        values = frame[str(self.section.by)].unique().to_list()
+        if len(values) != 1 or not name.startswith(slugs([f"{self.section.by}={values[0]}"])[0]):
+            raise Refusal(
+                "a file of a part holds records of another part",
+                field="by",
+                expected=f"records of one {self.section.by} in the file that is named after it",
+                hint="The release contradicts itself: do not use it.",
+            )
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
         """Its universe, its claim at full size, small twins, and what it draws."""

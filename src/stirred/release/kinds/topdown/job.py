@@ -23,7 +23,7 @@ from stirred.release.kinds.topdown.report import (
     geography_section,
 )
 from stirred.release.kinds.topdown.section import TopDownSection
-from stirred.release.product import Product, meanings_of
+from stirred.release.product import Product, meanings_of, require_free
 from stirred.report import Expected, Facts, InternalRecord, PublishedFile
 from stirred.spec import Release, Specification, Uncertainty, plural
 from stirred.topdown import (
@@ -71,7 +71,10 @@ class TopDownJob(Job):
     @cached_property
     def mechanism(self) -> TopDown:
         """The mechanism; reads the public geography."""
-        return self.section.mechanism(self.folder, self.plan.domain, self.plan.stage)
+        made = self.section.mechanism(self.folder, self.plan.domain, self.plan.stage)
+        for table in self.section.tables:
+            require_free((table.level, *made.units[table.unit].schema.names))
+        return made
 
     def read(self) -> Mapping[str, Any]:
         """The confidential tables, by unit."""
