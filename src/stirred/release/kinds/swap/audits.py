@@ -205,7 +205,7 @@ def _require_own_parts(drawn: Swapped, by: str | None) -> None:
 
 
 def _risen(parts: Sequence[Any]) -> list[tuple[int, int]]:
-    """Of disjoint pairs that differ, how many rise, and how many there are: neighbours, and halves of parts."""
+    """Of disjoint pairs that differ, how many rise, and how many there are: neighbours, halves of parts."""
     even = [part[: part.size // 2 * 2].astype(np.int64) for part in parts]
     out = []
     for pairs in ([p.reshape(-1, 2) for p in even], [p.reshape(2, -1).T for p in even]):
