@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats.contingency import association
+from support.tables_compared import compare_tables
 
-from stirred.data import compare_tables, cramers_v
+from stirred.data import cramers_v
 
 CELL = st.tuples(st.sampled_from("abc"), st.integers(0, 2))
 RECORDS = st.lists(CELL, min_size=1, max_size=25)

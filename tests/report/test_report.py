@@ -96,7 +96,7 @@ def table(*, intervals: bool) -> PublishedTable:
         "tract",
         ("age",),
         frame if intervals else frame.drop("low_95", "high_95"),
-        Uncertainty.noise(3.5) if intervals else Uncertainty("permutation within strata", 0.25),
+        NOISE if intervals else Uncertainty("permutation within strata", 0.25),
     )
 
 
@@ -104,6 +104,7 @@ def rho_squared(amount: str) -> Amount:
     return Amount(("rho_squared",), (Exact.of(amount),))
 
 
+NOISE = Uncertainty("discrete Gaussian", 3.5, (-6.86, 6.86))
 SHARES = (
     BudgetShare(("persons", "state", "total"), Fraction(2), 1.5),
     BudgetShare(("persons", "block_group", "age"), Fraction(1, 3), 4.25),
@@ -116,7 +117,7 @@ FILE = PublishedFile(
     title="Persons by age",
     rows=15_500,
     columns=(Column("count", "Int64", "protected count"),),
-    uncertainty=Uncertainty.noise(3.5),
+    uncertainty=NOISE,
     size=1_234,
 )
 
@@ -364,9 +365,9 @@ def test_facts_come_from_the_record_as_numbers() -> None:
     (levels,) = facts["sections"]["geography"]["grids"]
     assert levels["rows"][1] == {"level": "block_group", "areas": 1_040, "only_children": 2}
     assert facts["files"][0]["size"] == 1_234 and facts["files"][0]["rows"] == 15_500
-    assert facts["files"][0]["uncertainty"] == Uncertainty.noise(3.5).record()
+    assert facts["files"][0]["uncertainty"] == NOISE.record()
     assert facts["uncertainty"][0]["typical_half_width"] == 4
-    assert Uncertainty.read(facts["uncertainty"][0]["uncertainty"]) == Uncertainty.noise(3.5)
+    assert Uncertainty.read(facts["uncertainty"][0]["uncertainty"]) == NOISE
     shown = facts["tables"][0]
     assert (shown["areas_shown"], shown["areas_in_all"], len(shown["rows"])) == (9, 14, 18)
     assert shown["rows"][0]["area"] == "tract 06", "the largest nine of fourteen, in their order"

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables_compared import compare_tables
 
 import stirred.swap.accuracy as module
 from stirred.casebook.massachusetts_1940 import households
-from stirred.data import code_columns, compare_counts, compare_tables, cramers_v
+from stirred.data import code_columns, compare_counts, cramers_v
 from stirred.errors import InputError, UnknownName
 from stirred.noise import TestSource
 from stirred.swap import PermutationSwap, as_records, table_after

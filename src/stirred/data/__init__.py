@@ -12,7 +12,7 @@ from stirred.doors import door
 if TYPE_CHECKING:
     from stirred.data.codes import Codes, code_columns, physical, row_hashes
     from stirred.data.dataset import Dataset, read
-    from stirred.data.error import ErrorSummary, compare_counts, compare_tables, cramers_v
+    from stirred.data.error import ErrorSummary, compare_counts, cramers_v
     from stirred.data.exposure import (
         MOST_DETERMINED,
         ExactTable,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from stirred.data.table import tabulate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,25 +43,6 @@ class ErrorSummary:
             "false_nonzeros": self.false_nonzeros,
         }
         return row | {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, self.quantiles, strict=True)}
-
-
-def compare_tables(true: pl.DataFrame, protected: pl.DataFrame, by: Sequence[str]) -> ErrorSummary:
-    """Compare the contingency tables of two sets of records; cells empty in both do not count."""
-    left, right = (
-        tabulate(true, by).to_dict(as_series=False),
-        tabulate(protected, by).to_dict(as_series=False),
-    )
-    tables = [dict(_counted(table)) for table in (left, right)]
-    cells = list(dict.fromkeys(chain(*tables)))
-    before, after = (np.array([table.get(cell, 0) for cell in cells]) for table in tables)
-    return compare_counts(before, after)
-
-
-def _counted(table: dict[str, list[Any]]) -> Iterator[tuple[tuple[Any, ...], int]]:
-    """Cells and counts of a contingency table, whose last column is the count."""
-    *keys, counts = table.values()
-    for row in zip(*keys, counts, strict=True):
-        yield row[:-1], row[-1]
 
 
 def compare_counts(true: NDArray[Any], protected: NDArray[Any]) -> ErrorSummary:

@@ -39,7 +39,7 @@ class Uncertainty:
 
     Examples
     --------
-    >>> print(Uncertainty.noise(2.0))
+    >>> print(Uncertainty("discrete Gaussian", 2.0))
     discrete Gaussian noise with standard deviation 2
     """
 
@@ -52,11 +52,6 @@ class Uncertainty:
     def exact(cls, because: str = "") -> Uncertainty:
         """None at all."""
         return cls("exact", 0.0, (0.0, 0.0), because)
-
-    @classmethod
-    def noise(cls, deviation: float) -> Uncertainty:
-        """Noise of one standard deviation."""
-        return cls("discrete Gaussian", deviation, (-1.96 * deviation, 1.96 * deviation))
 
     def record(self) -> dict[str, Any]:
         """Plain data with stable keys."""
