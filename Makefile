@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no
 unexport PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format types contract docs bench check ci lock clean
+.PHONY: help setup demo test test-slow coverage lint format types contract docs bench check ci lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | \
@@ -34,12 +34,17 @@ demo: setup ## a first look: a synthetic county, released by swapping and by Top
 	@rm -rf stirred-demo .stirred-demo.part
 	@$(BIN)/stirred demo
 
-test: setup ## the fast tests, on every core
-	@$(BIN)/python -m pytest
+test: setup ## the fast tests, on every core; COVERAGE=1 measures which branches they take
+	@$(BIN)/python -m pytest $(if $(COVERAGE),--cov --cov-report=json:.coverage.json)
 
-test-slow: setup ## the tests marked slow
+test-slow: setup ## the tests marked slow, and the coverage that the fast ones left
 	@$(BIN)/python -m pytest -m slow || { code=$$?; \
 		if [ $$code -eq 5 ]; then echo "No test is marked slow."; else exit $$code; fi; }
+	@test ! -f .coverage.json || $(BIN)/python tests/coverage_by_room.py .coverage.json
+
+coverage: setup ## which lines and branches of every room the fast tests take; at least 90%
+	@$(MAKE) --no-print-directory test COVERAGE=1
+	@$(BIN)/python tests/coverage_by_room.py .coverage.json
 
 lint: setup ## ruff: rules and format
 	@$(BIN)/ruff check .
@@ -68,13 +73,15 @@ ci: ## what continuous integration runs
 	@PYTHON="$(PYTHON)" .ci/run
 
 lock: $(BIN)/uv ## lock the dependencies; newest versions: make lock UPGRADE=--upgrade
-	@$(LOCK) $(UPGRADE) --group dev pyproject.toml -o requirements.lock
-	@$(LOCK) $(UPGRADE) --constraints requirements.lock pyproject.toml -o requirements-runtime.lock
+	@$(LOCK) $(UPGRADE) --extra all --group dev pyproject.toml -o requirements.lock
+	@$(LOCK) $(UPGRADE) --constraints requirements.lock --extra all pyproject.toml -o requirements-runtime.lock
+	@$(LOCK) $(UPGRADE) --constraints requirements.lock pyproject.toml -o requirements-core.lock
+	@$(LOCK) $(UPGRADE) --resolution lowest-direct --extra all --group test pyproject.toml -o requirements-lowest.lock
 
 $(BIN)/uv:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install uv
 
 clean: ## remove everything that can be made again
-	@rm -rf $(VENV) site dist build stirred-demo .stirred-demo.part .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) site dist build stirred-demo .stirred-demo.part .coverage .coverage.json .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,26 +9,32 @@ cores of the same kind of machine) was measured apart; its ratio is printed and 
 
 from __future__ import annotations
 
+import json
 import math
 import os
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from stirred.data import read_table
 from stirred.noise import RandomSource
+from stirred.release import trial, trial_of
+from stirred.swap import PermutationSwap
 from stirred.swap.derangement import Rates, draw_donors
 
 NATION = bool(os.environ.get("STIRRED_BENCH_NATION"))
 FIGURE = os.environ.get("STIRRED_BENCH_FIGURE")
 STRATA_OF_NATION = 1_677_900
 SDCMICRO = (14.0, 20.0)
+TIMES = 3
 
 
 def kernel(count: int, strata: int, rate: str) -> float:
@@ -56,29 +62,111 @@ def households(count: int) -> pl.DataFrame:
     )
 
 
-def end_to_end(count: int, folder: Path) -> None:
-    """From Parquet to one protected file a state, against reading and writing the same data with Polars."""
-    source = folder / "households.parquet"
-    households(count).write_parquet(source)
-    start = time.perf_counter()
+def section(source: Path, by: str | None = None) -> dict[str, Any]:
+    """The swap of a plan: block by block group within states."""
+    names = {"match": ["state", "block_group", "size"], "swap": ["block"], "hold": ["tenure", "race"]}
+    nesting = [["block", "block_group"], ["block_group", "state"]]
+    plan = {"kind": "swap", "households": str(source), "rate": "0.1", "nesting": nesting, **names}
+    return plan if by is None else plan | {"by": by}
+
+
+def mechanism() -> PermutationSwap:
+    """The same swap in Python."""
+    given = section(Path())
+    names = {key: tuple(given[key]) for key in ("match", "swap", "hold")}
+    return PermutationSwap(rate=given["rate"], nesting=[tuple(pair) for pair in given["nesting"]], **names)
+
+
+def polars_shuffle(source: Path, folder: Path) -> None:
+    pl.read_parquet(source).sample(fraction=1, shuffle=True).write_parquet(folder / "shuffled.parquet")
+
+
+def polars_parts(source: Path, folder: Path) -> None:
     for number, part in enumerate(pl.read_parquet(source).partition_by("state")):
         part.write_parquet(folder / f"plain-{number}.parquet")
-    plain = time.perf_counter() - start
-    script = (
-        "from pathlib import Path; from stirred.release import trial, trial_of; import sys; "
-        "job = trial_of({'kind': 'swap', 'households': sys.argv[1], 'hold': ['tenure', 'race'], "
-        "'match': ['state', 'block_group', 'size'], 'swap': ['block'], 'rate': '0.1', 'by': 'state', "
-        "'nesting': [['block', 'block_group'], ['block_group', 'state']]}); "
-        "trial(job, Path(sys.argv[2]), accept_determined='a benchmark')"
-    )
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", script, str(source), str(folder / "out")], check=True)
-    swapped = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+
+
+def swapped(source: Path, folder: Path) -> None:
+    made = mechanism().release(read_table(source))
+    made.products["households"].write_parquet(folder / "swapped.parquet")
+
+
+def swap_trial(source: Path, folder: Path) -> None:
+    trial(trial_of(section(source)), folder / "trial", accept_determined="a benchmark")
+
+
+def swap_trial_by_state(source: Path, folder: Path) -> None:
+    trial(trial_of(section(source, "state")), folder / "parts", accept_determined="a benchmark")
+
+
+TASKS = {
+    task.__name__: task for task in (polars_shuffle, polars_parts, swapped, swap_trial, swap_trial_by_state)
+}
+
+
+def one(name: str, source: Path) -> None:
+    """One task in this process, after a small one that loads the kernels; its figures as a line of JSON."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as place:
+        small = Path(place) / "small.parquet"
+        households(1_000).write_parquet(small)
+        for folder in ("warm", "out"):
+            (Path(place) / folder).mkdir()
+        TASKS[name](small, Path(place) / "warm")
+        start = time.perf_counter()
+        TASKS[name](source, Path(place) / "out")
+        seconds = time.perf_counter() - start
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    print(json.dumps({"seconds": seconds, "memory": int(status.split("VmHWM:")[1].split()[0]) / 2**20}))
+
+
+def measured(name: str, source: Path, times: int) -> dict[str, float]:
+    """The medians of some runs, each in a process of its own."""
+    runs = []
+    for _ in range(times):
+        command = [sys.executable, __file__, name, str(source)]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        runs.append(json.loads(out.splitlines()[-1]))
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def with_files(count: int, folder: Path) -> None:
+    """From Parquet to Parquet, against reading, shuffling and writing the same records with Polars."""
+    source = folder / "households.parquet"
+    households(count).write_parquet(source)
+    plain = measured("polars_shuffle", source, TIMES)["seconds"]
+    print(f"{count:>12,} households, Parquet to Parquet; Polars reads, shuffles and writes in {plain:.2f} s")
+    for name, words in (("swapped", "read, release, write"), ("swap_trial", "trial with report and checks")):
+        took = measured(name, source, TIMES)["seconds"]
+        print(
+            f"  {words}: {took:.2f} s, ratio {took / plain:.2f}"
+            + (" (at most 1.5 asked)" if name == "swapped" else "")
+        )
+
+
+def nation(folder: Path) -> None:
+    """140 million households, one protected file a state, against reading and writing them."""
+    source = folder / "households.parquet"
+    households(140_000_000).write_parquet(source)
+    plain = measured("polars_parts", source, 1)["seconds"]
+    made = measured("swap_trial_by_state", source, 1)
     print(
-        f"{count:>12,} households, Parquet to Parquet: {swapped:7.1f} s, peak {peak:5.1f} GiB; "
-        f"Polars alone {plain:6.1f} s; ratio {swapped / plain:5.1f}x"
+        f" 140,000,000 households, one file a state: {made['seconds']:.0f} s, peak {made['memory']:.1f} GiB; "
+        f"Polars reads and writes them in {plain:.0f} s; ratio {made['seconds'] / plain:.1f} "
+        "(at most 4 asked, below 10 GiB)"
     )
+
+
+def in_memory() -> None:
+    """A release of a million households in memory, with its guarantee and its check of the invariants."""
+    frame, seconds = households(1_000_000), []
+    mechanism().release(frame)
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        mechanism().release(frame)
+        seconds.append(time.perf_counter() - start)
+    took = statistics.median(seconds)
+    print(f"release in memory, 1,000,000 households at 10%: {took * 1e3:.0f} ms")
+    print(f"  against sdcMicro's core, measured apart (14 s): {SDCMICRO[0] / took:.0f}x (at least 50x asked)")
 
 
 def figure(sizes: list[int], times: list[float]) -> str:
@@ -113,6 +201,9 @@ def figure(sizes: list[int], times: list[float]) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) == 3:
+        one(sys.argv[1], Path(sys.argv[2]))
+        return
     kernel(10_000, 100, "0.05")
     million = kernel(1_000_000, 1_000, "0.05")
     print(f"kernel, 1,000,000 households at 5%: {million * 1e3:.0f} ms")
@@ -131,11 +222,12 @@ def main() -> None:
         print(f"  slope on a log-log scale from {n:,} to {m:,}: {slope:.2f}")
     if FIGURE:
         Path(FIGURE).write_text(figure(sizes, times), encoding="utf-8")
+    in_memory()
     with tempfile.TemporaryDirectory() as folder:
-        for number, count in enumerate([1_000_000, 10_000_000] + ([140_000_000] if NATION else [])):
-            place = Path(folder) / str(number)
-            place.mkdir()
-            end_to_end(count, place)
+        for count in (1_000_000, 10_000_000):
+            with_files(count, Path(folder))
+        if NATION:
+            nation(Path(folder))
 
 
 if __name__ == "__main__":

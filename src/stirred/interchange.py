@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError
-from stirred.places import neighbour, require_file, unwritable
+from stirred.extras import require
+from stirred.places import make_durable, neighbour, require_file, unwritable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +33,8 @@ def as_polars(frame: object, field: str = "frame") -> pl.DataFrame:
         return frame
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        require("pandas")
     if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, Iterator):
         return pl.DataFrame(frame)
     raise InputError(
@@ -50,11 +53,13 @@ class Tabular(ABC):
         """The result as a Polars data frame."""
 
     def to_arrow(self) -> Any:
-        """The result as a PyArrow table."""
+        """The result as a PyArrow table (of the extra ``files``)."""
+        require("files")
         return self.to_polars().to_arrow()
 
     def to_pandas(self) -> Any:
-        """The result as a pandas data frame (pandas must be installed)."""
+        """The result as a pandas data frame (of the extra ``pandas``)."""
+        require("pandas")
         return self.to_polars().to_pandas()
 
 
@@ -66,8 +71,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        make_durable(temporary)
         temporary.replace(path)
     except OSError as error:
         hint = "Choose another folder; nothing was left half-written."

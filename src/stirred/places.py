@@ -4,7 +4,8 @@ Guarantee
     A file named by a slug lies in the folder that it is written to, whatever the name was. Names whose slugs
     would meet, also where the file system ignores case, are told apart by ``slugs`` and found by ``clash``.
     What ``require_new`` accepts was possible a moment ago: a folder as long as the longest neighbour that a
-    run may write under was made in the same place, and removed.
+    run may write under was made in the same place, a file in it was written, flushed and renamed, and all of
+    it was removed.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import hashlib
 import os
 import secrets
 import shutil
+import signal
 import tempfile
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from stirred.errors import InputError
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 LONGEST_SLUG = 100
+FOLDERS = hasattr(os, "O_DIRECTORY")
 # The neighbour of a run is named after the output, an event of the ledger (or a process) and an attempt.
 _LONGEST_LABEL = "9" * 19 + "-" + "9" * 9
 _LONGEST_INSIDE = Path("x" * LONGEST_SLUG, "x" * LONGEST_SLUG, "x" * (LONGEST_SLUG + 50))
@@ -114,6 +119,22 @@ def make_ordinary(folder: Path) -> None:
     folder.chmod(0o777 & ~mask)
 
 
+def make_durable(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk.
+
+    A file is opened to be written, as Windows asks for. Where folders cannot be opened (Windows), renaming is
+    the file system's own journal's business, and only files are flushed.
+    """
+    folder = path.is_dir()
+    if folder and not FOLDERS:
+        return
+    handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def neighbour(output: Path, label: str | int) -> Path:
     """The temporary name beside an output under which it is written."""
     if output.name in {"", ".", ".."}:
@@ -189,6 +210,23 @@ def whole_folder(output: Path, *, room: int = 0) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def removed_when_terminated() -> Iterator[None]:
+    """A termination becomes an ordinary exit, so that temporary folders are removed on the way."""
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def unwritable(
     error: OSError, what: str = "the output", hint: str = "Nothing was left half-written; run again."
 ) -> InputError:
@@ -204,7 +242,8 @@ def unwritable(
 def _require_possible(probe: Path, within: Path = Path()) -> None:
     """Try a folder with its parents, and a path inside it: in a place of its own, which is removed.
 
-    The place lies where the first of them would be made, so that runs that try the same name do not meet.
+    A file is written there, flushed and renamed, as everything will be. The place lies where the first of
+    them would be made, so that runs that try the same name do not meet.
     """
     missing, place = Path(probe.name), probe.parent
     while not os.path.lexists(place):
@@ -213,6 +252,11 @@ def _require_possible(probe: Path, within: Path = Path()) -> None:
     try:
         own = Path(tempfile.mkdtemp(prefix=".stirred-", dir=place))
         (own / missing / within).mkdir(parents=True)
+        file = own / "file"
+        file.write_bytes(b"-")
+        make_durable(file)
+        file.replace(own / "renamed")
+        make_durable(own)
     except (OSError, ValueError) as error:
         known = error if isinstance(error, OSError) else OSError()
         raise unwritable(known, hint="Choose another place or a shorter name.") from None

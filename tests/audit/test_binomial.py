@@ -9,6 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from stirred.audit import binomial
+from stirred.audit.binomial import lower, upper
+from stirred.audit.incomplete_beta import masses
 from stirred.errors import InputError
 
 LEVELS = [Fraction(1, 20), Fraction(1, 1000), Fraction(1, 10**9)]
@@ -191,3 +193,16 @@ def test_a_claim_that_is_not_too_small_is_refused() -> None:
         binomial.draws_for_power(0.0)
     with pytest.raises(InputError, match="no feasible number"):
         binomial.draws_for_power(40.0, 41 / 40)
+
+
+@pytest.mark.parametrize(("hits", "draws"), [(5, 1000), (1, 8), (9, 10), (15, 98_183_765)])
+def test_limits_at_levels_close_to_one_are_numbers(hits: int, draws: int) -> None:
+    for alpha in (0.9999, 0.99999, 1 - 1e-9, 1 - 1e-15):
+        low, high = float(lower(hits, draws, alpha)), float(upper(hits, draws, alpha))
+        assert 0 <= low <= 1 and 0 <= high <= 1
+
+
+def test_there_is_no_mass_outside_the_support() -> None:
+    assert masses([0, 1, 5], 1, 0.3).tolist() == pytest.approx([0.7, 0.3, 0.0])
+    assert masses([-1, 3], 2, 0.3).tolist() == [0.0, 0.0]
+    assert masses([0, 1], 0, 0.3).tolist() == [1.0, 0.0]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +54,8 @@ def test_one_object_says_where_everything_is(shown: Shown) -> None:
 
 def test_the_folder_holds_data_plans_ledger_and_both_releases(shown: Shown) -> None:
     assert {path.name for path in shown.folder.iterdir()} == {
-        "county", "swap", "topdown", "comparison.html", "ledger.db", "ledger.db.head", "ledger.db.key",
+        "county", "swap", "topdown", "comparison.html",
+        "ledger.db", "ledger.db.head", "ledger.db.key", ".ledger.db.line",
     }  # fmt: skip
     assert {path.name for path in shown.folder.parent.iterdir()} == {"made"}
     for name in demonstration.PLANS:
@@ -101,7 +108,7 @@ def test_a_demonstration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: 
     def broken(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demonstration, "audit", lambda _: None)
+    monkeypatch.setattr(demonstration, "audit", str)  # in a process of its own: something that it can import
     monkeypatch.setattr(demonstration, "run", broken)
     with pytest.raises(KeyboardInterrupt):
         demonstration.demonstrate(tmp_path / "made")
@@ -140,3 +147,35 @@ def test_the_text_names_reports_guarantees_and_the_comparison(
     assert "comparison.html" in text
     assert "D_Mult" in text and "D_NoR" in text
     assert not Path("unused").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="terminates by a signal")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_demonstration_that_is_ended_leaves_no_process_behind(how: signal.Signals, tmp_path: Path) -> None:
+    """Auditors end with it. What was being written is removed, unless nobody was left to do it."""
+    command = [sys.executable, "-m", "stirred", "demo", "--output", str(tmp_path / "made")]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while len(members(process.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(2)
+        process.send_signal(how)
+        process.wait(60)
+    deadline = time.monotonic() + 30
+    while members(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert members(process.pid) == []
+    if how == signal.SIGTERM:
+        assert list(tmp_path.iterdir()) == []
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            after = place.read_text(encoding="utf-8").rpartition(")")[2].split()
+            if int(after[3]) == session and after[0] != "Z":
+                found.append(int(place.parent.name))
+    return found

@@ -151,3 +151,17 @@ def test_a_negative_zero_is_a_zero_whatever_stands_before_it(values: list[float]
     assert level_codes(pl.Series(values), "x", ["0.0"]).tolist() == [0] * len(values)
     with pytest.raises(InputError, match="no value of x"):
         level_codes(pl.Series(values), "x", ["-0.0"])
+
+
+@pytest.mark.parametrize(("column", "levels", "belongs"), RULE)
+def test_a_few_records_are_placed_as_many_are(
+    column: pl.Series, levels: tuple[Any, ...], belongs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stirred.data import levels as module
+
+    written = {str(level): place for place, level in enumerate(levels)}
+    few = module.places(column, "code", written)
+    monkeypatch.setattr(module, "FEW", -1)
+    many = module.places(column, "code", written)
+    assert few.tolist() == many.tolist()
+    assert (few >= 0).all() == belongs

@@ -22,6 +22,8 @@ from ledger.common import plan, pure
 from stirred.errors import StirredError
 from stirred.ledger import Ledger, NotOpen, OverBudget, SqliteStorage
 from stirred.ledger.anchor import HeadFile
+from stirred.ledger.line import _END, _last, in_line
+from stirred.ledger.storage import nothing
 
 KILLED = -int(signal.SIGKILL)
 
@@ -201,6 +203,79 @@ def massacre(path: Path, rounds: int) -> dict[str, object]:
     return {"lost": lost, "faults": faults, "acknowledged": acknowledged}
 
 
+def queue(path: Path, count: int) -> dict[str, object]:
+    """Processes come to spend one after the other while the line is held; then they are let go."""
+    with in_line(line_of(path), 60, nothing):
+        children = []
+        for index in range(count):
+            children.append(child(lambda index=index: spend_once(path, index)))
+            wait_until(lambda index=index: len(places(path)) == index + 2)
+    codes = [code_of(number) for number in children]
+    plans = [entry.event.plan for entry in Ledger.open(path).events() if entry.event.kind == "spent"]
+    return {"codes": codes, "order": [plans.index(plan(index)) for index in range(count)]}
+
+
+def spend_once(path: Path, index: int) -> int:
+    Ledger.open(path).spend("a", pure("1/1000"), plan(index), by="Ben")
+    return 0
+
+
+def dead_in_line(path: Path) -> dict[str, object]:
+    """Kill the one at the front of the line, which leaves a child behind, and one that waits."""
+    reading, writing = os.pipe()
+
+    def live_on() -> int:
+        os.write(writing, f"{os.getpid()}\n".encode())
+        time.sleep(600)
+        return 0
+
+    def hold(fork: bool) -> int:
+        with in_line(line_of(path), 60, nothing):
+            if fork:
+                child(live_on)
+            time.sleep(600)
+        return 0
+
+    first = child(lambda: hold(True))
+    with os.fdopen(reading) as pipe:
+        orphan = int(pipe.readline())
+    second = child(lambda: hold(False))
+    wait_until(lambda: len(places(path)) == 2)
+    for victim in (second, first):
+        os.kill(victim, signal.SIGKILL)
+        code_of(victim)
+    os.kill(orphan, 0)
+    left = len(places(path))
+    os.kill(orphan, signal.SIGKILL)
+    return {"left": left, "code": code_of(child(lambda: spend_once(path, 0)))}
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        time.sleep(0.001)
+
+
+def line_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.line")
+
+
+def places(path: Path) -> list[int]:
+    """The places that are taken in the line of a ledger, as anybody can see them."""
+    return places_in(line_of(path))
+
+
+def places_in(line: Path) -> list[int]:
+    handle = os.open(line, os.O_RDWR)
+    try:
+        found, end = [], _END
+        while (last := _last(handle, end)) is not None:
+            found.insert(0, last)
+            end = last
+        return found
+    finally:
+        os.close(handle)
+
+
 def read_only(path: Path) -> dict[str, object]:
     """Spend, as nobody in particular, in a folder that nobody may write to."""
     reading, writing = os.pipe()
@@ -231,5 +306,7 @@ if __name__ == "__main__":
         "birth": lambda: crash_at_birth(place),
         "massacre": lambda: massacre(place, int(rest[0])),
         "read-only": lambda: read_only(place),
+        "queue": lambda: queue(place, int(rest[0])),
+        "dead": lambda: dead_in_line(place),
     }[scenario]()
     sys.stdout.write(json.dumps(answer))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from stirred.ledger import Storage, Transaction
 from stirred.ledger.chain import Row
 from stirred.ledger.seal import Seal
+from stirred.ledger.storage import nothing
 
 
 class MemoryStorage(Storage):
@@ -18,14 +19,17 @@ class MemoryStorage(Storage):
         self.seals: list[Seal] = []
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Transaction]:
+    def writing(
+        self, soon: Callable[[], None] = nothing, afterwards: Callable[[], None] = nothing
+    ) -> Iterator[Transaction]:
         people = {spend: set(tags) for spend, tags in self.people.items()}
         work = _Work(list(self.kept), people, list(self.seals))
         yield work
         self.kept, self.people, self.seals = work.kept, work.people, work.seals
+        afterwards()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def reading(self, *, wait: bool = True) -> Iterator[Transaction]:
         yield _Work(self.kept, self.people, self.seals)
 
 

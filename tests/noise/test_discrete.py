@@ -5,8 +5,10 @@ The battery raises a false alarm with probability at most 1e-6: its tests share 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -27,14 +29,14 @@ from stirred.noise import (
     table,
 )
 from stirred.noise.discrete import draw
-from stirred.noise.law import Law, failure_level, gaussian_law, laplace_law, thresholds
+from stirred.noise.law import Law, gaussian_law, laplace_law, thresholds
 
 ALPHA = 1e-6
 CENSUS = Fraction(114921, 293764) * Fraction(4099 * 4097, 165 * 5)
 TOP = 2**64 - 1
 MANY = 1_000_000
 
-CASES = [
+NARROW = [
     ("gaussian", Fraction(1)),
     ("gaussian", Fraction(1, 5)),
     ("gaussian", Fraction(22, 7)),
@@ -44,6 +46,15 @@ CASES = [
     ("laplace", Fraction(1, 3)),
     ("laplace", Fraction(355, 113)),
     ("laplace", Fraction(40)),
+]
+CASES = [
+    *NARROW,
+    ("gaussian", Fraction(181**2)),
+    ("gaussian", Fraction(182**2)),
+    ("gaussian", Fraction(4001**2, 3)),
+    ("laplace", Fraction(256)),
+    ("laplace", Fraction(257)),
+    ("laplace", Fraction(7501, 10)),
 ]
 MAKE = {"gaussian": gaussian_law, "laplace": laplace_law}
 
@@ -69,6 +80,12 @@ class Scripted(Source):
         assert len(self.script) >= count
         taken, self.script = self.script[:count], self.script[count:]
         return np.array(taken, dtype=np.uint64)
+
+
+def spelled(number: int, negative: int = 0, shift: int = 0, place: int = 0) -> list[int]:
+    """The word and the further one that give a number of 64 bits, a sign and a place in a strip."""
+    low = (2 << shift) - 1
+    return [number & ~low | place << 1 | negative, number & low]
 
 
 def masses(name: str, parameter: Fraction) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -214,16 +231,20 @@ def test_a_word_below_at_and_above_a_threshold() -> None:
     variance = Fraction(1)
     level = thresholds(gaussian_law(variance), 64)[1]
     finer = thresholds(gaussian_law(variance), 128)[1] & TOP
-    assert discrete_gaussian(Scripted([level - 1, 0]), variance, 1).tolist() == [1]
-    assert discrete_gaussian(Scripted([level + 1, 0]), variance, 1).tolist() == [2]
-    assert discrete_gaussian(Scripted([level, 0, finer - 1]), variance, 1).tolist() == [1]
-    assert discrete_gaussian(Scripted([level, 0, finer + 1]), variance, 1).tolist() == [2]
     deeper = thresholds(gaussian_law(variance), 192)[1] & TOP
-    assert discrete_gaussian(Scripted([level, 1, finer, deeper - 1]), variance, 1).tolist() == [-1]
-    assert discrete_gaussian(Scripted([level, 1, finer, deeper + 1]), variance, 1).tolist() == [-2]
+
+    def drawn(number: int, negative: int, *more: int) -> list[int]:
+        return discrete_gaussian(Scripted([*spelled(number, negative), *more]), variance, 1).tolist()
+
+    assert drawn(level - 1, 0) == [1]
+    assert drawn(level + 1, 0) == [2]
+    assert drawn(level, 0, finer - 1) == [1]
+    assert drawn(level, 0, finer + 1) == [2]
+    assert drawn(level, 1, finer, deeper - 1) == [-1]
+    assert drawn(level, 1, finer, deeper + 1) == [-2]
 
 
-@pytest.mark.parametrize(("name", "parameter"), CASES)
+@pytest.mark.parametrize(("name", "parameter"), NARROW)
 def test_a_word_beyond_the_table_is_resolved_and_not_cut_off(name: str, parameter: Fraction) -> None:
     law = MAKE[name](parameter)
     last = len(thresholds(law, 64)) - 1
@@ -233,8 +254,8 @@ def test_a_word_beyond_the_table_is_resolved_and_not_cut_off(name: str, paramete
     for k in (last + 1, furthest):
         within = finer[k - 1] + 1
         assert within >> 64 == TOP
-        assert draw(Scripted([TOP, 1, within & TOP]), law, 1).tolist() == [-k]
-    source = Scripted([TOP, 0, TOP, TOP, 5])
+        assert draw(Scripted([*spelled(TOP, 1), within & TOP]), law, 1).tolist() == [-k]
+    source = Scripted([*spelled(TOP), TOP, TOP, 5])
     assert draw(source, law, 1)[0] >= len(finer) - 1
     assert source.script == []
 
@@ -242,93 +263,96 @@ def test_a_word_beyond_the_table_is_resolved_and_not_cut_off(name: str, paramete
 def test_every_tie_of_a_block_gets_words_of_its_own() -> None:
     law = gaussian_law(Fraction(1))
     levels, finer = thresholds(law, 64), thresholds(law, 128)
-    source = Scripted([levels[0], 5, levels[1], 0b101, (finer[0] & TOP) + 1, (finer[1] & TOP) - 1])
+    first, first_low = spelled(levels[0], 1)
+    third, third_low = spelled(levels[1], 1)
+    source = Scripted([first, 5, third, first_low, third_low, (finer[0] & TOP) + 1, (finer[1] & TOP) - 1])
     assert draw(source, law, 3).tolist() == [-1, 0, -1]
+    assert source.script == []
 
 
-def test_signs_come_from_their_bits_and_zero_has_none() -> None:
+def test_signs_come_from_the_lowest_bit_and_zero_has_none() -> None:
     law = laplace_law(Fraction(1))
-    one = thresholds(law, 64)[0] + 1
-    bits = 0b1011
-    assert draw(Scripted([one] * 4 + [bits]), law, 4).tolist() == [-1, -1, 1, -1]
-    assert draw(Scripted([0] * 4 + [bits]), law, 4).tolist() == [0] * 4
-    many = draw(Scripted([one] * 70 + [0, 1 << 5]), law, 70)
-    assert np.flatnonzero(many < 0).tolist() == [69]
+    one = thresholds(law, 64)[0] + 4 & ~1
+    signs = [1, 1, 0, 1]
+    assert draw(Scripted([one | sign for sign in signs]), law, 4).tolist() == [-1, -1, 1, -1]
+    assert draw(Scripted(signs), law, 4).tolist() == [0] * 4
 
 
-@pytest.mark.parametrize(("name", "parameter"), CASES)
+@pytest.mark.parametrize(("name", "parameter"), NARROW)
 def test_the_compiled_search_agrees_with_bisection_at_every_edge(name: str, parameter: Fraction) -> None:
     law = MAKE[name](parameter)
     levels = thresholds(law, 64)
-    words = sorted({w for t in levels[:-1] for w in (t - 1, t + 1)} - set(levels) | {0})
-    words += [w for c in range(0, 2**12, 37) if (w := c << 52) not in set(levels)]
-    signs = [0] * ((len(words) + 63) // 64)
+    ties = {t >> 1 for t in levels}
+    edges = {w for t in ties for w in (t - 1, t + 1)} | {c << 50 for c in range(0, 2**13, 37)}
+    words = [2 * w for w in sorted(edges - ties) if 0 <= w < 2**63]
     expected = np.searchsorted(np.array(levels, dtype=np.uint64), np.array(words, dtype=np.uint64))
-    assert np.array_equal(draw(Scripted(words + signs), law, len(words)), expected)
+    assert np.array_equal(draw(Scripted(words), law, len(words)), expected)
 
 
 @pytest.fixture
 def _short_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of at most 64 entries, so that narrow laws are drawn by blocks."""
+    """Tables of a few wide strips, for narrow laws too."""
     whole = table.table
-    monkeypatch.setattr(table, "table", lambda law: whole(law, 64))
+    monkeypatch.setattr(table, "table", lambda law: whole(law, 4))
 
 
 @pytest.mark.usefixtures("_short_tables")
 @pytest.mark.parametrize(
     ("name", "parameter", "shift"),
     [
-        ("gaussian", Fraction(100), 1),
-        ("gaussian", CENSUS, 4),
-        ("gaussian", Fraction(22, 7) ** 4, 1),
-        ("laplace", Fraction(40), 5),
-        ("laplace", Fraction(355, 113), 2),
+        ("gaussian", Fraction(100), 2),
+        ("gaussian", CENSUS, 5),
+        ("gaussian", Fraction(22, 7) ** 4, 2),
+        ("laplace", Fraction(40), 4),
+        ("laplace", Fraction(9), 2),
     ],
 )
-def test_drawing_by_blocks_passes_the_battery(name: str, parameter: Fraction, shift: int) -> None:
+def test_drawing_by_strips_passes_the_battery(name: str, parameter: Fraction, shift: int) -> None:
     assert table.table(MAKE[name](parameter)).shift == shift
     assert alarms(draw(TestSource(13), MAKE[name](parameter), 30_000), name, parameter) == set()
 
 
 @pytest.mark.usefixtures("_short_tables")
-def test_the_battery_catches_blocks_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discrete, "survives", lambda *_: True)
+def test_the_battery_catches_strips_without_rejection(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = table.table
+
+    def flat(law: Law) -> table.Table:
+        made = short(law)
+        return replace(made, rises=np.zeros_like(made.rises), curved=0)
+
+    monkeypatch.setattr(table, "table", flat)
     drawn = draw(TestSource(13), gaussian_law(CENSUS), 60_000)
     assert alarms(drawn, "gaussian", CENSUS)
 
 
 @pytest.mark.usefixtures("_short_tables")
-def test_a_scripted_draw_by_blocks() -> None:
-    law = gaussian_law(Fraction(100))
+def test_a_scripted_draw_by_strips() -> None:
+    law = gaussian_law(Fraction(25))
     made = table.table(law)
     assert made.shift == 1
-    levels, minus = thresholds(made.tabled, 64), 1 << 63
-    second = levels[0] + 1
-    assert draw(Scripted([second, 1, TOP]), law, 1).tolist() == [3]
-    assert draw(Scripted([second, minus, TOP]), law, 1).tolist() == [-2]
-    assert draw(Scripted([0, minus, TOP, 0, minus + 1, TOP]), law, 1).tolist() == [-1]
-    assert draw(Scripted([0, minus, 0, 0, 0, 0]), law, 1).tolist() == [0]
-    level = failure_level(law.rise(2, 3), 64)
-    assert draw(Scripted([second, 1, level + 1]), law, 1).tolist() == [3]
-    assert draw(Scripted([second, 1, level - 1, second, 0, 0]), law, 1).tolist() == [2]
-    finer = failure_level(law.rise(2, 3), 128) & TOP
-    assert draw(Scripted([second, 1, level, finer + 1]), law, 1).tolist() == [3]
-    assert draw(Scripted([second, 1, level, finer - 1, 0, 1, TOP]), law, 1).tolist() == [1]
-    tie = thresholds(made.tabled, 128)[0] & TOP
-    assert draw(Scripted([levels[0], 1, TOP, tie - 1]), law, 1).tolist() == [1]
-    assert draw(Scripted([levels[0], 1, TOP, tie + 1]), law, 1).tolist() == [3]
-    beyond = thresholds(made.tabled, 128)[-2] + 1
-    end = len(thresholds(made.tabled, 128)) - 1
-    assert draw(Scripted([TOP, 1, TOP, beyond & TOP]), law, 1).tolist() == [2 * end + 1]
+    levels = thresholds(made.tabled, 64)
+    finer = thresholds(made.tabled, 128)
 
+    def drawn(number: int, negative: int, place: int, *more: int) -> list[int]:
+        source = Scripted([*spelled(number, negative, 1, place), *more])
+        found = draw(source, law, 1).tolist()
+        assert source.script == []
+        return found
 
-@pytest.mark.parametrize("law", [gaussian_law(Fraction(10**12)), laplace_law(Fraction(10**7, 3))])
-def test_guards_are_never_below_the_rejection_of_any_member(law: Law) -> None:
-    made = table.table(law)
-    width = 1 << made.shift
-    assert made.shift > 0
-    for m in (0, 1, 2, 17, 1000, made.guards.size - 1):
-        assert int(made.guards[m]) > failure_level(law.rise(m * width, (m + 1) * width), 64)
+    second = (levels[1] & ~3) + 4
+    word = spelled(second, 1, 1, 1)[0]
+    assert draw(Scripted([word]), law, 1).tolist() == [-3]
+    assert drawn(levels[0] + 1, 0, 0) == [0]
+    assert drawn(levels[0] + 1, 1, 0, word) == [-3]  # minus zero is drawn again
+    assert drawn(levels[1], 0, 1, (finer[1] & TOP) - 1) == [1]
+    assert drawn(levels[1], 0, 1, (finer[1] & TOP) + 1) == [3]
+    end = max(k for k in range(1, len(finer)) if finer[k] > finer[k - 1] + 1)
+    assert finer[end - 1] >> 64 == TOP
+    assert drawn(TOP, 1, 1, finer[end - 1] + 1 & TOP) == [-(2 * (end - 1) + 1)]
+    weight = levels[0] * math.exp(-1 / 50)  # of the member 1, where the first one has the first threshold
+    assert drawn(int(weight * (1 - 1e-5)), 0, 1) == [1]
+    assert drawn(int(weight * (1 + 1e-5)), 0, 1, word) == [-3]
+    assert drawn(int(weight * (1 + 1e-5)), 0, 0) == [0]
 
 
 def test_a_huge_variance() -> None:
@@ -370,7 +394,7 @@ def test_a_tiny_variance_is_not_cut_off_to_zero() -> None:
 
 
 def test_blocks_of_any_count_are_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 3 * discrete._BLOCK <= LARGEST_DRAW
+    assert discrete._BLOCK <= LARGEST_DRAW
     monkeypatch.setattr(discrete, "_BLOCK", 1000)
     sample = discrete_gaussian(TestSource(18), Fraction(100), 300_001)
     assert sample.size == 300_001

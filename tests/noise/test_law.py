@@ -10,18 +10,17 @@ import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.digits import enumerated
 
 from stirred.errors import InputError
 from stirred.noise import gaussian_mass, laplace_mass
 from stirred.noise.law import (
     Law,
-    failure_level,
     gaussian_law,
     invert,
     laplace_law,
     locate,
     partial_sums,
-    survives,
     thresholds,
 )
 
@@ -56,10 +55,6 @@ def test_the_whole_sum_is_enclosed_with_its_remainder(law: Law, bits: int) -> No
         true = mpmath.fsum(weights)
         assert low < true < high
         assert high - low < mpmath.mpf(2) ** -bits
-
-
-class Exhausted(Exception):
-    """No further digit."""
 
 
 def real(value: Fraction) -> mpmath.mpf:
@@ -104,39 +99,6 @@ def test_another_working_precision_of_the_process_does_not_matter() -> None:
         assert ctx.prec == 2
 
 
-def outcome(law: Law, digits: tuple[int, ...], bits: int) -> int | None:
-    """What the inversion makes of these digits, or None if it asks for more."""
-    stream = iter(digits[1:])
-
-    def more() -> int:
-        try:
-            return next(stream)
-        except StopIteration:
-            raise Exhausted from None
-
-    try:
-        return invert(law, digits[0], more, bits)
-    except Exhausted:
-        return None
-
-
-def enumerated(call: Callable[[tuple[int, ...]], object], bits: int, depth: int) -> tuple[dict, int]:
-    """Mass of all digit strings that decide for each outcome, and how many strings remain undecided."""
-    decided: dict[object, Fraction] = {}
-    open_strings: list[tuple[int, ...]] = [()]
-    for length in range(1, depth + 1):
-        following = []
-        for string in open_strings:
-            for digit in range(2**bits):
-                value = call((*string, digit))
-                if value is None:
-                    following.append((*string, digit))
-                else:
-                    decided[value] = decided.get(value, Fraction(0)) + Fraction(1, 2 ** (bits * length))
-        open_strings = following
-    return decided, len(open_strings)
-
-
 @pytest.mark.parametrize(("bits", "depth"), [(3, 10), (1, 24), (8, 4)])
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 @pytest.mark.parametrize("parameter", [Fraction(1), Fraction(5, 2), Fraction(1, 9)])
@@ -148,7 +110,7 @@ def test_inversion_with_small_digits_has_exactly_the_law(
         if name == "gaussian"
         else (laplace_law(parameter), laplace_mass)
     )
-    decided, undecided = enumerated(lambda digits: outcome(law, digits, bits), bits, depth)
+    decided, undecided = enumerated(lambda first, more: invert(law, first, more, bits), bits, depth)
     left = Fraction(undecided, 2 ** (bits * depth))
     assert left < Fraction(1, 2**18)
     assert sum(decided.values()) + left == 1
@@ -157,39 +119,6 @@ def test_inversion_with_small_digits_has_exactly_the_law(
         exact = mass(parameter, k)
         assert decided.get(k, 0) <= both * exact.high
         assert both * exact.low <= decided.get(k, 0) + left
-
-
-@pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2), Fraction(1, 1000), Fraction(40)])
-def test_coins_with_small_digits_have_exactly_their_bias(exponent: Fraction) -> None:
-    def outcome(digits: tuple[int, ...]) -> bool | None:
-        stream = iter(digits[1:])
-        try:
-            return survives(exponent, digits[0], lambda: _next(stream), 3)
-        except Exhausted:
-            return None
-
-    decided, undecided = enumerated(outcome, 3, 26)
-    assert undecided == 1
-    with mpmath.workprec(300):
-        true = mpmath.exp(-real(exponent))
-        below = real(decided.get(True, Fraction(0)))
-        assert below < true < below + mpmath.mpf(2) ** -78
-
-
-def _next(stream: object) -> int:
-    try:
-        return next(stream)  # type: ignore[call-overload]
-    except StopIteration:
-        raise Exhausted from None
-
-
-def test_a_coin_without_exponent_is_certain_and_reads_no_digit() -> None:
-    assert survives(Fraction(0), 0, lambda: pytest.fail("a digit was read"))
-
-
-def test_the_last_level_of_a_hopeless_coin_leaves_it_a_chance() -> None:
-    assert failure_level(Fraction(10**6), 64) == 2**64 - 1
-    assert not survives(Fraction(10**6), 2**64 - 2, lambda: 0)
 
 
 @pytest.mark.parametrize("law", LAWS[:8])

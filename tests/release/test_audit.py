@@ -234,7 +234,7 @@ def test_persons_follow_their_household_in_the_replay(tmp_path: Path) -> None:
     record = _audited(_with_persons(tmp_path))
     assert record.clean
     (replayed,) = [finding for finding in record.findings if finding.audit == "replay"]
-    assert replayed.details["replays"] == 3
+    assert replayed.details["replays"] == 2
 
 
 def _refuted(record: AuditRecord) -> list[str]:

@@ -176,7 +176,7 @@ def test_a_dry_run_spends_and_writes_nothing(
     assert found.cost is not None and found.cost.refusal is None
     assert ledger.head() == before
     assert snapshot(case) == folder
-    names = {"case", "ledger.db", "ledger.db.key", "ledger.db.head", "ledger.db-wal", "ledger.db-shm"}
+    names = {"case", "ledger.db", "ledger.db.key", "ledger.db.head", ".ledger.db.line"}
     assert {p.name for p in tmp_path.iterdir()} <= names
 
 
@@ -353,9 +353,18 @@ class TestPlaces:
         def full(*_: Any, **__: Any) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+        renamed = Path.rename
+
+        def full_for_folders(path: Path, target: Path) -> Path:
+            """A file that is renamed before anything is paid would show it at once."""
+            if path.is_dir():
+                full()
+            return renamed(path, target)
+
         with monkeypatch.context() as patch:
             target: Any = Path if at in {"write_text", "rename"} else pl.DataFrame
-            patch.setattr(target, at if target is Path else f"write_{at}", full)
+            broken = full_for_folders if at == "rename" else full
+            patch.setattr(target, at if target is Path else f"write_{at}", broken)
             with pytest.raises(InputError, match="No space left"):
                 run_release(case / f"{mechanism}.yaml", tmp_path / "out", ledger)
         assert not (tmp_path / "out").exists()

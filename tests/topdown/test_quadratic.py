@@ -335,7 +335,8 @@ def test_compiled_steps_equal_plain_arithmetic() -> None:
         np.clip(r, low, high),
         r - np.clip(r, low, high),
     )
-    family = linear, parent, True, (upper, rows, low, high)
+    box = upper, rows, np.ascontiguousarray(rows.T), np.empty((0, 0)), low, high
+    family = linear, parent, True, box
     admm.dense_steps(inverses, correction, kinds, family, (z, u, s, v), (rho, 1, 1.0))
     for actual, wanted in zip((z, u, s, v), expected, strict=True):
         np.testing.assert_allclose(actual, wanted, atol=1e-12)

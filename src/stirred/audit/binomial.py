@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stirred.audit.incomplete_beta import log_odds, masses
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ _THRESHOLDS = 513
 def lower(hits: ArrayLike, draws: int, alpha: float) -> NDArray[np.float64]:
     """The one-sided lower bound of a probability: the p with P(Binomial(draws, p) >= hits) = alpha.
 
-    Rounded outward by a relative 1e-12, more than the error of the beta quantile. Hits may be an array.
+    Rounded outward, by more than the error of the beta quantile. Hits may be an array, and for planning
+    fractions: expected hits. Fewer than one bound nothing.
 
     Examples
     --------
@@ -42,12 +44,13 @@ def lower(hits: ArrayLike, draws: int, alpha: float) -> NDArray[np.float64]:
     0.741134
     """
     import numpy as np
-    from scipy.special import betaincinv
 
     h = _checked(hits, draws, alpha)
-    inner = betaincinv(np.where(h > 0, h, 1.0), draws - np.minimum(h, draws) + 1, alpha)
-    bound = np.where(h == 0, 0.0, np.where(h == draws, math.exp(math.log(alpha) / draws), inner))
-    return np.asarray(bound * (1 - OUTWARD))
+    with np.errstate(all="ignore"):
+        odds = np.exp(log_odds(np.maximum(h, 1.0), draws - np.minimum(h, draws) + 1, alpha))
+        bound = np.where(h < 1, 0.0, odds / (1 + odds))
+    # Where the quantile is not found (alpha close to one) nothing is bounded.
+    return np.where(np.isnan(bound), 0.0, bound * (1 - OUTWARD))
 
 
 def upper(hits: ArrayLike, draws: int, alpha: float) -> NDArray[np.float64]:
@@ -59,12 +62,12 @@ def upper(hits: ArrayLike, draws: int, alpha: float) -> NDArray[np.float64]:
     0.258866
     """
     import numpy as np
-    from scipy.special import betainccinv
 
     h = _checked(hits, draws, alpha)
-    inner = betainccinv(h + 1, np.where(h < draws, draws - h, 1.0), alpha)
-    bound = np.where(h == draws, 1.0, np.where(h == 0, -math.expm1(math.log(alpha) / draws), inner))
-    return np.asarray(np.minimum(bound * (1 + OUTWARD), 1.0))
+    with np.errstate(all="ignore"):
+        odds = np.exp(-log_odds(np.maximum(draws - h, 1.0), h + 1, alpha))
+        bound = np.where(h > draws - 1, 1.0, odds / (1 + odds))
+    return np.where(np.isnan(bound), 1.0, np.minimum(bound * (1 + OUTWARD), 1.0))
 
 
 def ceiling(draws: int, alpha: float = 0.05, delta: float = 0.0, share: float = 1.0) -> float:
@@ -114,15 +117,23 @@ def draws_for_power(
 
 def _power(claim: float, truth: float, draws: int, share: float, threshold: float | None) -> float:
     import numpy as np
-    from scipy.stats import binom
 
     chosen = _best_threshold(draws, truth, share) if threshold is None else threshold
     p, q = (float(side) for side in _half_line(chosen, truth))
-    reach = _WIDTH * math.sqrt(draws * p * (1 - p)) + _WIDTH**2
-    hits = np.arange(max(0, math.floor(draws * p - reach)), min(draws, math.ceil(draws * p + reach)) + 1)
+    hits, few = _likely(draws, p), _likely(draws, q)
     allowed = lower(hits, draws, share) * math.exp(-claim) / (1 + OUTWARD)
-    few = np.where(allowed > 0, binom.ppf(share, draws, allowed) - 1, -1)
-    return float(min(1.0, np.sum(binom.pmf(hits, draws, p) * binom.cdf(few, draws, q))))
+    refuting = np.searchsorted(upper(few, draws, share), allowed)
+    below = np.concatenate([[0.0], np.cumsum(masses(few, draws, q))])
+    return float(min(1.0, np.sum(masses(hits, draws, p) * below[refuting])))
+
+
+def _likely(draws: int, chance: float) -> NDArray[np.int64]:
+    """Numbers of hits within nine standard deviations and a little more."""
+    import numpy as np
+
+    reach = _WIDTH * math.sqrt(draws * chance * (1 - chance)) + _WIDTH**2
+    middle = draws * chance
+    return np.arange(max(0, math.floor(middle - reach)), min(draws, math.ceil(middle + reach)) + 1)
 
 
 def _half_line(threshold: ArrayLike, truth: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.audit.finding import Finding, Verdict
+from stirred.audit.incomplete_beta import masses
 from stirred.audit.tails import (
     Checks,
     Floats,
@@ -209,9 +210,7 @@ def _moved_cumulants(sizes: Floats, rate: float, draws: int) -> Any:
 
 def moved_law(size: int, rate: float) -> Floats:
     """How many of so many records move, as floats: binomial, but never one."""
-    from scipy.stats import binom
-
-    law = np.asarray(binom.pmf(np.arange(size + 1), size, rate), dtype=np.float64)
+    law = masses(np.arange(size + 1), size, rate)
     law[1] = 0.0
     return np.asarray(law / law.sum())
 
@@ -235,8 +234,7 @@ def _shapes(table: _Table) -> Checks:
         law = moved_law(size, table.rate)
         cells = _cells(law, seen.size)
         hits = np.bincount(cells[seen], minlength=cells[-1] + 1).astype(np.float64)
-        masses = summed(cells, law)
-        tails.append(log_entropy_tail(hits, masses))
+        tails.append(log_entropy_tail(hits, summed(cells, law)))
     what = "the number of records that move does not vary as it should, in strata of a size"
     return Checks(what, np.array(tails))
 

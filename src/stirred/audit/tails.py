@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.audit.incomplete_beta import log_tail as log_beta_tail
+
 Floats = NDArray[np.float64]
 Cumulants = Callable[[Floats], Floats]
 
@@ -150,12 +152,11 @@ def log_weight(variances: Floats) -> Floats:
 
 
 def log_fair_tail(heads: NDArray[np.int64], tosses: NDArray[np.int64]) -> Floats:
-    """The logarithm of twice the tail of a fair coin's heads: exact binomial sums, as far as floats reach."""
-    from scipy.stats import binom
-
+    """The logarithm of twice the tail of a fair coin's heads: binomial tails, as far as floats reach."""
     h, n = np.asarray(heads), np.asarray(tosses)
     few = np.minimum(h, n - h)
-    return np.asarray(np.clip(math.log(2) + binom.logcdf(few, n, 0.5) * (1 - 1e-9), LEAST, 0.0))
+    tails = log_beta_tail(np.maximum(n - few, 1), few + 1, 0.5)
+    return np.asarray(np.clip(math.log(2) + tails * (1 - 1e-9), LEAST, 0.0))
 
 
 def log_entropy_tail(hits: Floats, masses: Floats) -> float:

@@ -322,12 +322,17 @@ def _counted(distances: _Distances) -> UniverseCount:
 
 
 def _pieces(joined: NDArray[np.bool_]) -> int:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    if not len(joined):
-        return 0
-    return int(connected_components(csr_array(joined), directed=False, return_labels=False))
+    """Connected pieces of a symmetric table of who is joined to whom: each is walked from its first point."""
+    left = np.ones(len(joined), dtype=np.bool_)
+    pieces = 0
+    while left.any():
+        pieces += 1
+        reached = np.zeros(len(joined), dtype=np.bool_)
+        reached[np.argmax(left)] = True
+        while reached.any():
+            left &= ~reached
+            reached = joined[reached].any(axis=0) & left
+    return pieces
 
 
 def _distances(claim: Specification, points: Sequence[Any]) -> _Distances:

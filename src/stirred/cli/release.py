@@ -126,8 +126,9 @@ def open_dataset(
         ceiling = open_account(jobs, book, by=by, same_data=same_data)
     except StirredError:
         if made:
-            for ending in ("", ".head", ".key", "-wal", "-shm"):
-                ledger.with_name(ledger.name + ending).unlink(missing_ok=True)
+            names = [ledger.name + ending for ending in ("", ".head", ".key", "-wal", "-shm")]
+            for name in (*names, f".{ledger.name}.line"):
+                ledger.with_name(name).unlink(missing_ok=True)
         raise
     if as_json:
         print_json({"ledger": str(ledger), "dataset": found.dataset.name, "ceiling": str(ceiling)})

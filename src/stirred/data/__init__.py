@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 from stirred.doors import door
 
 if TYPE_CHECKING:
-    from stirred.data.codes import Codes, code_columns, physical, row_hashes
+    from stirred.data.codes import (
+        Codes,
+        blocks,
+        code_columns,
+        determines,
+        in_groups,
+        joint_values,
+        maps,
+        physical,
+        row_hashes,
+        whole_words,
+    )
     from stirred.data.dataset import Dataset, read
     from stirred.data.error import ErrorSummary, compare_counts, cramers_v
     from stirred.data.exposure import (
@@ -18,12 +29,14 @@ if TYPE_CHECKING:
         ExactTable,
         Exposure,
         Exposures,
+        TwoTables,
         alone,
-        determined_by_two_tables,
         percent,
+        two_tables,
     )
     from stirred.data.fingerprints import fingerprint
     from stirred.data.histogram import Histogram, count_cells, levels_of
+    from stirred.data.kernel import group_rows
     from stirred.data.levels import level_codes, require_levels
     from stirred.data.spine import Spine
     from stirred.data.table import read_table, require_columns, tabulate

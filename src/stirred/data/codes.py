@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.data.kernel import append_digit, mix_rows, renumber
+from stirred.data.kernel import append_digit, group_rows, mix_rows, renumber, same_images
 from stirred.data.table import require_columns, require_kind
 from stirred.errors import InputError
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIRECT = 1 << 27
+SMALL = 1 << 20
 PARALLEL = 1 << 20
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,43 @@ def code_columns(frame: pl.DataFrame, columns: Sequence[str], *, missing: str = 
     ``missing`` is ``"error"`` or ``"level"``: a null is refused, or is a level of its own.
     Linear in the records where the product of the columns' ranges is moderate; otherwise a sort.
     """
-    require_columns(frame, columns, "columns")
     if not columns:
         return Codes(np.zeros(frame.height, dtype=np.int32), 1 if frame.height else 0)
+    codes, count = _dense(*_combined(frame, columns, missing))
+    return Codes(codes.astype(np.int32 if count < 2**31 else np.int64, copy=False), count)
+
+
+def joint_values(frame: pl.DataFrame, columns: Sequence[str], *, missing: str = "error") -> NDArray[Any]:
+    """One integer for the combination of some columns: equal where all of them are, and not numbered."""
+    return _combined(frame, columns, missing)[0]
+
+
+def determines(frame: pl.DataFrame, fine: str, coarse: str, *, missing: str = "error") -> bool:
+    """Whether records that have one column in common always have the other in common."""
+    values, low, levels = _ranged(physical(frame[fine], missing=missing))
+    return maps(Codes(values, levels), physical(frame[coarse], missing=missing), low)
+
+
+def maps(fine: Codes, coarse: NDArray[Any], low: int = 0) -> bool:
+    """Whether equal codes have equal values in another column; the codes begin with ``low``."""
+    images, seen = np.empty(fine.count, dtype=np.int64), np.zeros(fine.count, dtype=np.bool_)
+    return all(
+        same_images(whole_words(fine.values[part]), np.int64(low), whole_words(coarse[part]), images, seen)
+        for part in blocks(0, coarse.size)
+    )
+
+
+def in_groups(codes: Codes) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The rows in the order of their codes, and where each code begins (with the end at the last place)."""
+    offsets = np.zeros(codes.count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(codes.values, minlength=codes.count), out=offsets[1:])
+    rows = np.arange(codes.values.size, dtype=np.int32 if codes.values.size < 2**31 else np.int64)
+    return group_rows(codes.values, rows, offsets), offsets
+
+
+def _combined(frame: pl.DataFrame, columns: Sequence[str], missing: str) -> tuple[NDArray[Any], int]:
+    """The columns as digits of one number, and a bound of it; numbered where the bound grows too large."""
+    require_columns(frame, columns, "columns")
     codes: NDArray[Any] = np.zeros(frame.height, dtype=np.int32)
     count = 1
     for column in columns:
@@ -50,8 +86,7 @@ def code_columns(frame: pl.DataFrame, columns: Sequence[str], *, missing: str = 
         if count >= 2**31 and codes.dtype == np.int32:
             codes = codes.astype(np.int64)
         _append(codes, values, low, levels)
-    codes, count = _dense(codes, count)
-    return Codes(codes.astype(np.int32 if count < 2**31 else np.int64, copy=False), count)
+    return codes, count
 
 
 def row_hashes(frame: pl.DataFrame, columns: Sequence[str], key: int) -> NDArray[np.uint64]:
@@ -70,25 +105,45 @@ def row_hashes(frame: pl.DataFrame, columns: Sequence[str], key: int) -> NDArray
 
 
 def _mix(hashes: NDArray[np.uint64], values: NDArray[Any], key: int) -> None:
-    _in_slices(hashes.size, lambda part: mix_rows(hashes[part], values[part], np.uint64(key | 1)))
+    _in_slices(
+        hashes.size, lambda part: mix_rows(hashes[part], whole_words(values[part]), np.uint64(key | 1))
+    )
 
 
 def _append(codes: NDArray[Any], values: NDArray[Any], low: int, levels: int) -> None:
     _in_slices(
         codes.size,
-        lambda part: append_digit(codes[part], values[part], np.int64(low), np.int64(levels)),
+        lambda part: append_digit(codes[part], whole_words(values[part]), np.int64(low), np.int64(levels)),
     )
 
 
 def _in_slices(size: int, work: Callable[[slice], None]) -> None:
-    """Run a kernel over slices of the records, one thread each; kernels release the interpreter."""
+    """Run a kernel over blocks of the records, on every core; kernels release the interpreter."""
     threads = os.cpu_count() or 1
     if size < PARALLEL or threads == 1:
-        work(slice(0, size))
-        return
+        threads = 1
     cuts = [size * i // threads for i in range(threads + 1)]
+
+    def share(part: tuple[int, int]) -> None:
+        for block in blocks(*part):
+            work(block)
+
+    if threads == 1:
+        share((0, size))
+        return
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, itertools.starmap(slice, itertools.pairwise(cuts))))
+        list(pool.map(share, itertools.pairwise(cuts)))
+
+
+def blocks(start: int, stop: int) -> Iterator[slice]:
+    """A range of records in blocks that stay in the cache."""
+    for low in range(start, stop, BLOCK):
+        yield slice(low, min(low + BLOCK, stop))
+
+
+def whole_words(values: NDArray[Any]) -> NDArray[np.int64]:
+    """A block of integers as 64-bit ones: a kernel for every width would have to be compiled for each."""
+    return values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
 
 
 def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
@@ -101,7 +156,7 @@ def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
                 f"the column {series.name} has missing values",
                 field=series.name,
                 expected="a value in every record",
-                hint="Make 'missing' a level of its own (missing='level'), or complete the records.",
+                hint="Complete the records, or make 'missing' a level: missing='level', --missing-level.",
             )
         series = _with_missing_level(series)
     kind = series.dtype
@@ -111,14 +166,22 @@ def physical(series: pl.Series, *, missing: str = "error") -> NDArray[Any]:
     elif kind == pl.Categorical or isinstance(kind, pl.Enum) or kind.is_temporal() or kind == pl.Boolean:
         series = series.to_physical() if kind != pl.Boolean else series.cast(pl.UInt8)
     elif kind.is_float():
-        return (series.to_numpy().astype(np.float64) + 0.0).view(np.int64)
+        return _plain_floats(series).view(np.int64)
     return series.to_numpy()
+
+
+def _plain_floats(series: pl.Series) -> NDArray[np.float64]:
+    """Floats of which equal ones have equal bits: one zero, one not-a-number."""
+    values = series.to_numpy().astype(np.float64) + 0.0
+    values[np.isnan(values)] = np.nan
+    return values
 
 
 def _with_missing_level(series: pl.Series) -> pl.Series:
     import polars as pl
 
-    text = series.cast(pl.String)
+    plain = series.set(series == 0, 0.0) if series.dtype.is_float() else series
+    text = plain.cast(pl.String)
     present = pl.Series([f"={value}" for value in text.unique().drop_nulls()])
     levels = pl.Enum(pl.concat([pl.Series(["missing"]), present]))
     return (("=" + text).fill_null("missing")).cast(levels)
@@ -139,7 +202,7 @@ def _ranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
 
 def _dense(codes: NDArray[Any], span: int) -> tuple[NDArray[Any], int]:
     """Number the codes that occur from zero; in place where their span is moderate."""
-    if span > max(DIRECT, 4 * codes.size):
+    if span > max(SMALL, 4 * codes.size):
         levels, numbered = np.unique(codes, return_inverse=True)
         return numbered.astype(np.int64), levels.size
     return codes, int(renumber(codes, span))

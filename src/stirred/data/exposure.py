@@ -19,14 +19,18 @@ Guarantee
 
 from __future__ import annotations
 
+import itertools
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stirred.data.codes import Codes
+from stirred.data.codes import PARALLEL, Codes, in_groups
+from stirred.data.kernel import count_two_tables
 from stirred.errors import Refusal
 from stirred.spec import plural
 
@@ -178,10 +182,18 @@ class Exposures:
             raise refusal
 
 
-def determined_by_two_tables(strata: NDArray[Any], count: int, rows: Codes, columns: Codes) -> int:
-    """Records that two tables of every stratum determine together.
+class TwoTables(NamedTuple):
+    """Two exact tables of every stratum: their cells, cells with a single record, and what they determine."""
 
-    ``rows`` and ``columns`` number the cells of the two tables; a cell lies within one stratum.
+    held_cells: int
+    held_alone: int
+    moved_cells: int
+    moved_alone: int
+    determined: int
+
+
+def two_tables(strata: Codes, held: NDArray[Any], moved: NDArray[Any]) -> TwoTables:
+    """Count two tables of every stratum, and the records that they determine together.
 
     Guarantee
         A cell (r, c) of a stratum of n records holds at least max(0, n_r + n_c - n) of them, some data set
@@ -192,28 +204,24 @@ def determined_by_two_tables(strata: NDArray[Any], count: int, rows: Codes, colu
 
     Examples
     --------
-    >>> rows, columns = Codes(np.array([0, 0, 1]), 2), Codes(np.array([0, 0, 1]), 2)
-    >>> determined_by_two_tables(np.zeros(3, dtype=int), 1, rows, columns)
+    >>> two_tables(Codes(np.zeros(3, dtype=int), 1), np.array([7, 7, 8]), np.array([1, 1, 2])).determined
     1
     """
-    if strata.size == 0:
-        return 0
-    sizes = np.bincount(strata, minlength=count)
-    (row_of, row_sizes), (column_of, column_sizes) = (_cells(strata, side) for side in (rows, columns))
-    largest_row, largest_column = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    np.maximum.at(largest_row, row_of, row_sizes)
-    np.maximum.at(largest_column, column_of, column_sizes)
-    with_largest_row = np.maximum(0, column_sizes + (largest_row - sizes)[column_of]).sum()
-    with_largest_column = np.maximum(0, row_sizes + (largest_column - sizes)[row_of]).sum()
-    both = np.maximum(0, largest_row + largest_column - sizes).sum()
-    return int(with_largest_row + with_largest_column - both)
+    order, offsets = in_groups(strata)
+    threads = os.cpu_count() or 1 if strata.values.size >= PARALLEL else 1
+    cuts = np.searchsorted(offsets, [strata.values.size * i // threads for i in range(1, threads)])
+    ranges = list(itertools.pairwise([0, *cuts.tolist(), strata.count]))
 
+    def count(part: tuple[int, int]) -> NDArray[np.int64]:
+        first, last = part
+        largest = int(np.diff(offsets[first : last + 1]).max(initial=0))
+        slots = 1 << (2 * largest).bit_length()
+        scratch = [np.zeros(size, dtype=np.int64) for size in (slots, slots, largest, largest, largest)]
+        found: NDArray[np.int64] = count_two_tables(order, offsets, first, last, held, moved, tuple(scratch))
+        return found
 
-def _cells(strata: NDArray[Any], table: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Stratum and size of every cell of a table."""
-    place = np.zeros(table.count, dtype=np.int64)
-    place[table.values] = strata
-    return place, np.bincount(table.values, minlength=table.count)
+    with ThreadPoolExecutor(threads) as pool:
+        return TwoTables(*np.sum(list(pool.map(count, ranges)), axis=0).tolist())
 
 
 def alone(table: Codes) -> int:

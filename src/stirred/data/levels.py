@@ -8,8 +8,8 @@ Guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from stirred.data.table import require_kind
 from stirred.errors import InputError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from stirred.spec import Level, Schema
 
+# So few records are looked up one by one: sooner done than a join is begun.
+FEW = 64
+
 
 def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) -> None:
     """Refuse a table with a column that the codebook lacks, or a value outside its levels; gaps may be."""
@@ -29,24 +32,30 @@ def require_levels(frame: pl.DataFrame, schema: Schema, columns: Iterable[str]) 
         require_kind(frame.schema[name], name)
         levels = schema.codebook().get(name)
         if levels is not None:
-            _coded(frame[name].drop_nulls(), name, levels)
+            known = _places_of(frame[name].drop_nulls(), name, _written(name, levels))
+            _require_inside(name, outside=int(known["place"].null_count()))
 
 
 def level_codes(column: pl.Series, name: str, levels: Sequence[Level]) -> NDArray[np.int64]:
     """The position of every value among the levels; refused where one, or a gap, is not among them."""
-    return spread(column, _coded(column, name, levels))
+    codes = places(column, name, _written(name, levels))
+    _require_inside(name, outside=int((codes < 0).sum()))
+    return codes
 
 
-def _coded(column: pl.Series, name: str, levels: Sequence[Level]) -> pl.DataFrame:
-    written = [str(level) for level in levels]
-    if len(set(written)) != len(written):
+def _written(name: str, levels: Sequence[Level]) -> dict[str, int]:
+    written = {str(level): place for place, level in enumerate(levels)}
+    if len(written) != len(levels):
         raise InputError(
             f"two levels of {name} are written alike",
             field=name,
             expected="levels that differ as text: 1 and '1' do not",
             hint="Keep one of the two in the schema.",
         )
-    places, outside = located(column, name, written)
+    return written
+
+
+def _require_inside(name: str, outside: int) -> None:
     if outside:
         raise InputError(
             f"some records have no value of {name} among its levels",
@@ -54,28 +63,44 @@ def _coded(column: pl.Series, name: str, levels: Sequence[Level]) -> pl.DataFram
             expected="one of the levels that the schema lists, written alike: 1 is '1', but not '01' or 1.0",
             hint="Correct the data, or list every level of the codebook in the schema.",
         )
-    return places
 
 
-def located(column: pl.Series, name: str, written: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    """The place of every distinct value in a list of texts, and how many records have a value without one."""
+def places(column: pl.Series, name: str, written: Mapping[str, int]) -> NDArray[np.int64]:
+    """The place of every record's value in a list of texts; -1 where it has none."""
+    import numpy as np
+
+    if len(column) <= FEW:
+        texts = _texts(column, name).to_list()
+        return np.array([written.get(text, -1) for text in texts], dtype=np.int64)
+    known = _places_of(column, name, written)
+    records = _plain(column).alias("value").to_frame()
+    joined = records.join(known, on="value", how="left", maintain_order="left", nulls_equal=True)
+    return joined["place"].fill_null(-1).to_numpy()
+
+
+def _places_of(column: pl.Series, name: str, written: Mapping[str, int]) -> pl.DataFrame:
+    """The place of every distinct value, null where it has none. Few are: only those are turned into text."""
+    import polars as pl
+
+    distinct = _plain(column).unique()
+    listed = pl.DataFrame(
+        {"text": list(written), "place": list(written.values())},
+        schema={"text": pl.String, "place": pl.Int64},
+    )
+    texts = pl.DataFrame({"value": distinct, "text": _texts(distinct, name)})
+    return texts.join(listed, on="text", how="left").select("value", "place")
+
+
+def _texts(column: pl.Series, name: str) -> pl.Series:
     import polars as pl
 
     require_codes(column, name)
-    listed = pl.DataFrame(
-        {"text": written, "place": range(len(written))}, schema={"text": pl.String, "place": pl.Int64}
-    )
-    # Few values are distinct: only those are turned into text.
-    plain = column.set(column == 0, 0.0) if column.dtype.is_float() else column
-    distinct = plain.alias("value").value_counts(name="records")
-    places = distinct.with_columns(text=pl.col("value").cast(pl.String)).join(listed, on="text", how="left")
-    return places, int(places.filter(pl.col("place").is_null())["records"].sum())
+    return _plain(column).cast(pl.String)
 
 
-def spread(column: pl.Series, places: pl.DataFrame) -> NDArray[Any]:
-    """The place of every record's value, all of which have one."""
-    records = column.alias("value").to_frame()
-    return records.join(places, on="value", how="left", maintain_order="left")["place"].to_numpy()
+def _plain(column: pl.Series) -> pl.Series:
+    """A negative zero is a zero."""
+    return column.set(column == 0, 0.0) if column.dtype.is_float() else column
 
 
 def require_codes(column: pl.Series, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.data.levels import located, require_codes, spread
+from stirred.data.levels import places, require_codes
 from stirred.errors import InputError
 from stirred.interchange import as_polars
 
@@ -152,15 +152,19 @@ class Spine:
     def locate(self, codes: pl.Series) -> NDArray[np.int64]:
         """The leaf of every record, from the code of its leaf; refused if one is unknown."""
         last = self.levels[-1]
-        places, unknown = located(codes, last, self.leaf_codes())
-        if unknown:
+        found = places(codes, last, self._leaf_places)
+        if (found < 0).any():
             raise InputError(
                 f"some records have a {last} that the geography does not list",
                 field=last,
                 expected="codes of the public geography",
                 hint="Compare the two lists of codes (leading zeros, an older edition of the map).",
             )
-        return spread(codes, places)
+        return found
+
+    @cached_property
+    def _leaf_places(self) -> dict[str, int]:
+        return {code: place for place, code in enumerate(self.leaf_codes())}
 
     def leaf_codes(self) -> tuple[str, ...]:
         """The code by which each leaf is known: its own, or the nearest above where its own is missing."""
@@ -179,6 +183,10 @@ class Spine:
 
     def table(self) -> pl.DataFrame:
         """One row a leaf, one column of codes a level: the geography again, in spine order."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> pl.DataFrame:
         import polars as pl
 
         return pl.DataFrame(

@@ -11,12 +11,16 @@ Assumes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from stirred.errors import InputError, Refusal, UnknownName
 from stirred.ledger.accountant import Part, Tally, carried, tally
 from stirred.ledger.amount import Amount, total, units_of
-from stirred.ledger.events import Group, Opened, Spent, guarantee
+from stirred.ledger.canonical import canonical
+from stirred.ledger.changed import changed
+from stirred.ledger.events import Group, Opened, Sample, Spent, guarantee, specified
+from stirred.ledger.growing import Growing
 from stirred.ledger.refusals import NotOpen, OverBudget
 from stirred.spec import Flavor, Specification, jointly
 
@@ -56,18 +60,23 @@ class Spend:
 
 @dataclass(frozen=True)
 class Account:
-    """The state of one data set after some events."""
+    """The state of one data set after some events; ``terms`` is the text of its ceiling.
+
+    ``limit`` is the ceiling in the coordinates that add up.
+    """
 
     name: str
+    terms: str
     ceiling: Specification
+    limit: Amount
     each_period: Specification | None
     spent: Tally
-    parts: tuple[Part, ...] = ()
+    parts: Growing[int, Part] = field(default_factory=Growing)
     periods: Mapping[str, Tally] = field(default_factory=dict)
     holders: Mapping[str | None, Tally] = field(default_factory=dict)
     allowances: Mapping[str, Amount] = field(default_factory=dict)
-    spends: Mapping[int, Spend] = field(default_factory=dict)
-    pending: Mapping[str, int] = field(default_factory=dict)
+    spends: Growing[int, Spend] = field(default_factory=Growing)
+    plans: Growing[str, tuple[int, ...]] = field(default_factory=Growing)
     tainted: tuple[str, ...] = ()
     overridden: tuple[str, ...] = ()
 
@@ -81,16 +90,13 @@ class Account:
             _require_ceiling(each, "each_period")
             carried(each, ceiling.flavor, None, None)
             carried(ceiling, each.flavor, None, None)
-        return cls(event.dataset, ceiling, each, Tally(ceiling.flavor))
+        terms, limit = canonical(event.ceiling), Amount.of(ceiling)
+        return cls(event.dataset, terms, ceiling, limit, each, Tally(ceiling.flavor))
 
     @property
     def flavor(self) -> Flavor:
-        return self.ceiling.flavor
-
-    @property
-    def limit(self) -> Amount:
-        """The ceiling in the coordinates that add up."""
-        return Amount.of(self.ceiling)
+        """The flavor of the ceiling, in which the books are kept."""
+        return self.spent.flavor
 
     @property
     def allocated(self) -> Amount:
@@ -128,7 +134,7 @@ class Account:
 
     def part(self, event: Spent) -> Part:
         """The release restated in the ceiling's flavor."""
-        return carried(guarantee(event.specification), self.flavor, event.group, event.sample)
+        return _part(event.text, self.terms, event.group, event.sample)
 
     def charged(self, event: Spent) -> Account:
         """With one more release, if it fits everywhere."""
@@ -150,15 +156,21 @@ class Account:
                 expected="the period of the release",
                 hint="Name it, for example period='2026-Q3'.",
             )
-        limit, where = self._holding(event.analyst)
-        holder = _charge(self.held(event.analyst), part, limit, where)
-        return replace(
+        holder = whole
+        if not self._is_sole_holder(event.analyst):
+            limit, where = self._holding(event.analyst)
+            holder = _charge(self.held(event.analyst), part, limit, where)
+        return changed(
             self,
             spent=whole,
-            parts=(*self.parts, part),
+            parts=self.parts.plus(len(self.parts), part),
             periods=periods,
             holders={**self.holders, event.analyst: holder},
         )
+
+    def _is_sole_holder(self, analyst: str | None) -> bool:
+        """Whether nothing was ever allocated: then what fits the whole fits what is not allocated."""
+        return analyst is None and not self.allowances
 
     def _holding(self, analyst: str | None) -> tuple[Amount, str]:
         if analyst is None:
@@ -182,12 +194,12 @@ class Account:
             raise OverBudget(f"what is not allocated of {self.name}", requested, self.unreserved())
         none = Amount.none(self.flavor)
         added = {name: self.allowances.get(name, none) + share for name, share in shares.items()}
-        return replace(self, allowances={**self.allowances, **added})
+        return changed(self, allowances={**self.allowances, **added})
 
     def withdrawn(self, analyst: str) -> Account:
         """With an allocation cut down to what was spent of it."""
         self._allowance(analyst)
-        return replace(self, allowances={**self.allowances, analyst: self.held(analyst).amount()})
+        return changed(self, allowances={**self.allowances, analyst: self.held(analyst).amount()})
 
     def spend(self, sequence: int) -> Spend:
         if sequence not in self.spends:
@@ -199,24 +211,39 @@ class Account:
             )
         return self.spends[sequence]
 
+    def released(self, plan: str) -> bool:
+        """Whether a release of the plan was paid for and not given up."""
+        return any(not self.spends[number].abandoned for number in self._paid_for(plan))
+
+    def pending(self, plan: str) -> Spend | None:
+        """The open spend of a plan: the last one, since no plan is paid for while a spend of it is open."""
+        numbers = self._paid_for(plan)
+        last = self.spends[numbers[-1]] if numbers else None
+        return last if last is not None and last.status == "open" else None
+
+    def _paid_for(self, plan: str) -> tuple[int, ...]:
+        """The spends of a plan; most plans are new, and ``get`` would raise and catch for each of them."""
+        return self.plans[plan] if plan in self.plans else ()  # noqa: SIM401
+
     def waiting(self, plan: str) -> Spend:
         """The open spend of a plan, or the reason why there is none."""
-        if plan in self.pending:
-            return self.spends[self.pending[plan]]
-        done = any(spend.plan == plan and not spend.abandoned for spend in self.spends.values())
+        found = self.pending(plan)
+        if found is not None:
+            return found
         raise NotOpen(
             f"{self.name} has no open spend of this plan"
-            + (": the release was finished" if done else ": nothing was spent for it"),
+            + (": the release was finished" if self.released(plan) else ": nothing was spent for it"),
             field="plan",
             expected="the digest of exactly the plan that was frozen when the budget was spent",
             hint="A release is resumed only with the same plan; a changed plan is a new release.",
         )
 
     def with_spend(self, spend: Spend) -> Account:
-        pending = {plan: number for plan, number in self.pending.items() if number != spend.sequence}
-        if spend.status == "open":
-            pending[spend.plan] = spend.sequence
-        return replace(self, spends={**self.spends, spend.sequence: spend}, pending=pending)
+        """With a new spend, or with what has become of one."""
+        plans, known = self.plans, self._paid_for(spend.plan)
+        if spend.sequence not in known:
+            plans = plans.plus(spend.plan, (*known, spend.sequence))
+        return changed(self, spends=self.spends.plus(spend.sequence, spend), plans=plans)
 
     def composed(self, period: str | None = None) -> Specification:
         """The guarantee of everything so far; a tainted account is certified no more."""
@@ -238,7 +265,7 @@ class Account:
 
     def recomputed(self) -> Amount:
         """The total composed from all parts at once, not one by one."""
-        return tally(list(self.parts), self.flavor).amount()
+        return tally(list(self.parts.values()), self.flavor).amount()
 
     def _marked(self, whole: Specification) -> Specification:
         if not self.tainted:
@@ -248,14 +275,25 @@ class Account:
         return Specification(**dict(whole) | fields)
 
 
+@lru_cache(maxsize=1024)
+def _part(release: str, ceiling: str, group: Group | None, sample: Sample | None) -> Part:
+    """A release under a ceiling, both by their canonical texts: another text is another answer."""
+    return carried(specified(release), specified(ceiling).flavor, group, sample)
+
+
 def _charge(before: Tally, part: Part, limit: Amount, where: str) -> Tally:
     """The tally with one more release, or a refusal with requested, remaining and difference."""
     spent = before.amount()
     if part.sample is None:
-        requested = Amount.of(part.specification)
-        if not (spent + requested).fits(limit):
-            raise OverBudget(where, requested, limit.minus(spent))
-        return before.plus(part)
+        # Where releases are summed, the sum is drawn up once.
+        summed = before.plus(part) if before.adds(part) else None
+        together = spent + part.amount if summed is None else summed.amount()
+        if not together.fits(limit):
+            raise OverBudget(where, part.amount, limit.minus(spent))
+        after = before.plus(part) if summed is None else summed
+        if limit.is_infinite:
+            after.specification()  # a sum beyond all meaning is refused here, not when it is shown
+        return after
     after = before.plus(part)
     if not after.amount().fits(limit):
         raise OverBudget(where, after.amount().minus(spent), limit.minus(spent))

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from stirred.errors import NotImplied, Refusal, StirredError
 from stirred.ledger.amount import Amount
@@ -31,7 +33,9 @@ from stirred.spec import (
     Relation,
     Restated,
     Specification,
+    Standing,
     Trivial,
+    catalogue,
     compose,
     restate,
     shared_sample,
@@ -43,6 +47,33 @@ _RELATIONS: dict[str, tuple[str, tuple[str, ...], Relation]] = {
 }
 
 
+class Said(NamedTuple):
+    """What a guarantee says besides its blocks."""
+
+    assumptions: tuple[str, ...]
+    standing: Standing
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Releases that cost one number each, the same in every universe: their amounts are simply added.
+
+    Guarantee
+        The specification is the composition of the releases under the ceiling's flavor: there the composition
+        law of the output premetric is the addition of amounts (``stirred.ledger.amount``).
+    """
+
+    amount: Amount
+    said: Said
+
+    def __add__(self, other: Sum) -> Sum:
+        return Sum(self.amount + other.amount, _said_together(self.said, other.said))
+
+    def within(self, flavor: Flavor) -> Specification:
+        """The sum as a guarantee of a flavor."""
+        return Specification(**dict(self.amount.within(flavor)) | self.said._asdict())
+
+
 @dataclass(frozen=True)
 class Part:
     """One release, restated in the ceiling's flavor."""
@@ -50,19 +81,35 @@ class Part:
     specification: Specification
     sample: Sample | None = None
 
+    @cached_property
+    def amount(self) -> Amount:
+        """The budget of the release in the coordinates that add up."""
+        return Amount.of(self.specification)
+
+    @cached_property
+    def summand(self) -> Sum | None:
+        """The release as a sum of one; nothing for one with a policy, a budget by universe or a sample."""
+        whole = self.specification
+        if self.sample is not None or not whole.budget.is_constant or whole.budget.policy is not None:
+            return None
+        return Sum(self.amount, Said(whole.assumptions, whole.standing))
+
 
 @dataclass(frozen=True)
 class Tally:
-    """Releases composed in one flavor: those with their own randomness, and those of each sample."""
+    """Releases composed in one flavor: those with their own randomness, and those of each sample.
+
+    Those with their own randomness are a sum as long as each of them is a summand, and from the first on that
+    is not (a policy, a budget by universe) a composed specification.
+    """
 
     flavor: Flavor
-    direct: Specification | None = None
+    direct: Sum | Specification | None = None
     samples: tuple[tuple[Sample, tuple[Specification, ...]], ...] = ()
 
     def plus(self, part: Part) -> Tally:
         if part.sample is None:
-            parts = [s for s in (self.direct, part.specification) if s is not None]
-            return replace(self, direct=_composed(parts, self.flavor))
+            return Tally(self.flavor, self._direct_with(part), self.samples)
         groups = dict(self.samples)
         known = next((sample for sample in groups if sample.name == part.sample.name), part.sample)
         if known != part.sample:
@@ -75,9 +122,13 @@ class Tally:
         groups[known] = (*groups.get(known, ()), part.specification)
         return replace(self, samples=tuple(groups.items()))
 
+    def adds(self, part: Part) -> bool:
+        """Whether the amount with one more release is the sum of the amounts."""
+        return part.summand is not None and not self.samples and not isinstance(self.direct, Specification)
+
     def specification(self) -> Specification:
         """The composed guarantee; of nothing, the budget zero."""
-        parts = [] if self.direct is None else [self.direct]
+        parts = self._composed_directly()
         parts += [_amplified(sample, inside) for sample, inside in self.samples]
         if not parts:
             return Amount.none(self.flavor).within(self.flavor)
@@ -85,13 +136,26 @@ class Tally:
 
     def amount(self) -> Amount:
         """The composed budget in the coordinates that add up."""
+        if isinstance(self.direct, Sum) and not self.samples:
+            return self.direct.amount
         return Amount.of(self.specification())
+
+    def _direct_with(self, part: Part) -> Sum | Specification:
+        if part.summand is not None and not isinstance(self.direct, Specification):
+            return part.summand if self.direct is None else self.direct + part.summand
+        return _composed([*self._composed_directly(), part.specification], self.flavor)
+
+    def _composed_directly(self) -> list[Specification]:
+        """The releases with their own randomness as one guarantee, if there are any."""
+        if self.direct is None:
+            return []
+        return [self.direct.within(self.flavor) if isinstance(self.direct, Sum) else self.direct]
 
 
 def tally(parts: list[Part], flavor: Flavor) -> Tally:
     """Many releases at once: the twin of adding them one by one."""
     direct = [part.specification for part in parts if part.sample is None]
-    whole = Tally(flavor, _composed(direct, flavor) if direct else None)
+    whole = Tally(flavor, direct=_composed(direct, flavor) if direct else None)
     for part in parts:
         if part.sample is not None:
             whole = whole.plus(part)
@@ -121,6 +185,15 @@ def carried(
     if sample is not None:
         _require_amplifiable(ceiling, sample)
     return part
+
+
+@lru_cache(maxsize=1024)
+def _said_together(first: Said, second: Said) -> Said:
+    """What is said of a composition, whatever its flavor and budget: composed on a guarantee of nothing."""
+    nothing = dict(catalogue.specification("pure-dp", Budget.epsilon(0)))
+    both = [Specification(**nothing | said._asdict()) for said in (first, second)]
+    whole = _composed(both, both[0].flavor)
+    return Said(whole.assumptions, whole.standing)
 
 
 def _composed(parts: list[Specification], flavor: Flavor) -> Specification:

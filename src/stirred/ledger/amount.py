@@ -10,6 +10,7 @@ Assumes
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -61,7 +62,7 @@ class Amount:
         return Flavor(**dict(flavor) | {"output_premetric": premetric}).with_budget(budget)
 
     def __add__(self, other: Amount) -> Amount:
-        return self._pairwise(other, lambda a, b: a + b)
+        return self._pairwise(other, operator.add)
 
     def minus(self, other: Amount) -> Amount:
         """What is left of this amount; infinity less anything is infinity."""
@@ -74,7 +75,7 @@ class Amount:
     def fits(self, other: Amount) -> bool:
         """Whether no coordinate exceeds that of the other."""
         self._require_same(other)
-        return all(a <= b for a, b in zip(self.values, other.values, strict=True))
+        return not any(map(operator.lt, other.values, self.values))
 
     def share(self, part: Fraction) -> Amount:
         """A fraction of the amount, exactly."""
@@ -83,7 +84,7 @@ class Amount:
     @property
     def is_infinite(self) -> bool:
         """Whether a coordinate is unbounded."""
-        return any(value.is_infinite for value in self.values)
+        return INFINITY in self.values
 
     def __str__(self) -> str:
         pairs = zip(self.units, self.values, strict=True)

@@ -6,8 +6,9 @@ Assumes
     Whoever shortened the ledger did not rewrite the head file. Against somebody who can write the whole
     folder, keep heads elsewhere: print them into releases, or mail them to an auditor.
 
-The file is there before the first event, and is written after every commit. A crash in between leaves it
-behind, never ahead: that is not a fault. A ledger without it is not used: its end may have been cut.
+The file is there before the first event, and is written after every commit; where writers stand in line,
+before the next one's turn, so that it never goes back. A crash in between leaves it behind, never ahead: that
+is not a fault. A ledger without it is not used: its end may have been cut.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import json
 import os
 import secrets
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from stirred.ledger.chain import NOTHING, Head
 from stirred.ledger.refusals import unmade
 
 BEGINNING = Head(-1, NOTHING)
+_TRIES, _PAUSE = 10, 0.01
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,14 @@ class HeadFile:
     def read(self) -> Head | None:
         """The head, or nothing where there is no file; a file that is not a head is refused."""
         try:
-            body = json.loads(self.path.read_text(encoding="utf-8"))
+            text = self._text()
+        except FileNotFoundError:
+            return None
+        try:
+            body = json.loads(text)
             if body["type"] != "ledger-head" or type(body["sequence"]) is not int:
                 raise KeyError("type")
             return Head(body["sequence"], require_digest(body["hash"], "hash"))
-        except FileNotFoundError:
-            return None
         except (ValueError, KeyError, TypeError, StirredError):
             raise InputError(
                 f"{self.path.name} is not a head file",
@@ -78,3 +83,17 @@ class HeadFile:
                 hint="If it was damaged by accident, remove it and renew it from a head that was kept: "
                 "stirred ledger renew-head.",
             ) from None
+
+    def _text(self) -> str:
+        """What is in the file. Windows does not open one that is just being replaced: it is tried again."""
+        for _ in range(_TRIES):
+            try:
+                return self.path.read_text(encoding="utf-8")
+            except PermissionError:
+                time.sleep(_PAUSE)
+        raise InputError(
+            f"the head file {self.path.name} cannot be read",
+            field="head",
+            expected="a file that whoever uses the ledger may read",
+            hint="Give permission to read it.",
+        )

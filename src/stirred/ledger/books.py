@@ -10,14 +10,16 @@ Assumes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from stirred.errors import InputError, NonFreshSeeds, UnknownName
 from stirred.ledger import events
 from stirred.ledger.account import Account, Spend
 from stirred.ledger.amount import Amount
 from stirred.ledger.chain import Entry, Head
-from stirred.ledger.events import Event, guarantee
+from stirred.ledger.changed import changed
+from stirred.ledger.events import Event, specified
+from stirred.ledger.growing import Growing
 from stirred.ledger.refusals import NotOpen, NotPermitted
 from stirred.ledger.roles import Role, not_own, permitted
 from stirred.spec import compose
@@ -25,12 +27,16 @@ from stirred.spec import compose
 
 @dataclass(frozen=True)
 class Books:
-    """The state of a ledger after some entries."""
+    """The state of a ledger after some entries.
+
+    ``seeds`` has the event that used each, ``sealed`` the hash of each event that something is sealed with.
+    """
 
     head: Head | None = None
     people: Mapping[str, tuple[Role, ...]] = field(default_factory=dict)
     accounts: Mapping[str, Account] = field(default_factory=dict)
-    seeds: frozenset[str] = frozenset()
+    seeds: Growing[str, int] = field(default_factory=Growing)
+    sealed: Growing[int, str] = field(default_factory=Growing)
     key: str | None = None
 
     def account(self, dataset: str) -> Account:
@@ -47,7 +53,7 @@ class Books:
     def role(self, event: Event, name: str) -> Role:
         """The role under which a person may make an entry."""
         held: tuple[Role, ...] = self.people.get(name, ())
-        if isinstance(event, events.Founded) and self.head is None:
+        if self.head is None and isinstance(event, events.Founded):
             held = ("owner",)
         role = permitted(event.kind, name, held)
         if role == "analyst" and isinstance(event, events.Spent | events.Attempt):
@@ -68,34 +74,36 @@ class Books:
                 expected="the first role that permits the act",
                 hint="Let the ledger choose the role.",
             )
-        if (self.head is None) != isinstance(entry.event, events.Founded):
+        if (self.head is None) != (entry.event.kind == "founded"):
             raise InputError(
                 "a ledger is founded once, by its first event",
                 field="event",
                 expected="one founding event, at the beginning",
                 hint="Use Ledger.create for a new ledger.",
             )
-        row = entry.row()
-        return replace(self._with(entry), head=Head(row.sequence, row.hash))
+        row, sealed = entry.row(), self.sealed
+        if getattr(entry.event, "sealed", False):
+            sealed = sealed.plus(row.sequence, row.hash)
+        return changed(self._with(entry), head=Head(row.sequence, row.hash), sealed=sealed)
 
     def _with(self, entry: Entry) -> Books:
         event = entry.event
+        if isinstance(event, events.Spent):
+            seeds = self.seeds if event.seed is None else self.seeds.plus(event.seed, entry.sequence)
+            return self._put(self._spent(self.account(event.dataset), event, entry), seeds)
         if isinstance(event, events.Founded):
-            return replace(self, people={event.owner: ("owner",)}, key=event.key)
+            return changed(self, people={event.owner: ("owner",)}, key=event.key)
         if isinstance(event, events.Anchored):
             return self
         if isinstance(event, events.Appointed):
             return self._appointed(event)
         if isinstance(event, events.Opened):
             return self._opened(event)
-        account = self.account(event.dataset)
-        if isinstance(event, events.Spent):
-            seeds = self.seeds if event.seed is None else self.seeds | {event.seed}
-            return replace(self._put(self._spent(account, event, entry)), seeds=seeds)
-        return self._put(self._noted(account, event))
+        return self._put(self._noted(self.account(event.dataset), event))
 
-    def _put(self, account: Account) -> Books:
-        return replace(self, accounts={**self.accounts, account.name: account})
+    def _put(self, account: Account, seeds: Growing[str, int] | None = None) -> Books:
+        accounts = {**self.accounts, account.name: account}
+        return changed(self, accounts=accounts, seeds=self.seeds if seeds is None else seeds)
 
     def _appointed(self, event: events.Appointed) -> Books:
         people = {**self.people, event.person: event.roles}
@@ -106,7 +114,7 @@ class Books:
                 expected="at least one owner at any time",
                 hint="Appoint another owner first.",
             )
-        return replace(self, people=people)
+        return changed(self, people=people)
 
     def _opened(self, event: events.Opened) -> Books:
         if event.dataset in self.accounts:
@@ -119,7 +127,7 @@ class Books:
         return self._put(Account.open(event))
 
     def _spent(self, account: Account, event: events.Spent, entry: Entry) -> Account:
-        if event.plan in account.pending:
+        if account.pending(event.plan) is not None:
             raise NotOpen(
                 f"this plan has an open spend on {account.name}",
                 field="plan",
@@ -130,7 +138,7 @@ class Books:
         spend = Spend(
             sequence=entry.sequence,
             dataset=account.name,
-            specification=guarantee(event.specification),
+            specification=specified(event.text),
             plan=event.plan,
             name=entry.name,
             at=entry.at,
@@ -151,7 +159,7 @@ class Books:
         if event.fresh and (event.seed is None or event.seed not in self.seeds):
             return
         try:
-            compose(guarantee(event.specification), seeds="shared")
+            compose(specified(event.text), seeds="shared")
         except NonFreshSeeds as error:
             raise NonFreshSeeds(
                 f"this release is not made with fresh randomness: {error.problem}",
@@ -181,9 +189,9 @@ class Books:
         if isinstance(event, events.Withdrawn):
             return account.withdrawn(event.analyst)
         if isinstance(event, events.NonPrivate):
-            return replace(account, tainted=(*account.tainted, f"{event.step}: {event.reason}"))
+            return changed(account, tainted=(*account.tainted, f"{event.step}: {event.reason}"))
         if isinstance(event, events.Overridden):
-            return replace(account, overridden=(*account.overridden, f"{event.step}: {event.reason}"))
+            return changed(account, overridden=(*account.overridden, f"{event.step}: {event.reason}"))
         if isinstance(event, events.Participated):
             return self._tracked(account, event)
         raise InputError(
@@ -202,7 +210,7 @@ class Books:
                 expected="a release whose participants are not yet recorded",
                 hint="Record all participants of a release in one call.",
             )
-        return account.with_spend(replace(spend, tracked=True))
+        return account.with_spend(changed(spend, tracked=True))
 
 
 def _attempted(spend: Spend, event: events.Attempt) -> Spend:
@@ -211,13 +219,13 @@ def _attempted(spend: Spend, event: events.Attempt) -> Spend:
     resumed = isinstance(event, events.Resumed)
     _require_attempt(spend, event.attempt - 1 if resumed else event.attempt)
     if resumed:
-        return replace(spend, attempt=event.attempt)
+        return changed(spend, attempt=event.attempt)
     if isinstance(event, events.Begun):
-        return replace(spend, begun=event.attempt)
+        return changed(spend, begun=event.attempt)
     if isinstance(event, events.Finished):
         _require_kept(spend)
-        return replace(spend, manifest=event.manifest)
-    return replace(spend, abandoned=True)
+        return changed(spend, manifest=event.manifest)
+    return changed(spend, abandoned=True)
 
 
 def _discarded(spend: Spend, attempt: int) -> Spend:
@@ -229,7 +237,7 @@ def _discarded(spend: Spend, attempt: int) -> Spend:
             expected="an attempt of a release that is not finished, once",
             hint="What was published cannot be taken back.",
         )
-    return replace(spend, discarded=attempt)
+    return changed(spend, discarded=attempt)
 
 
 def _require_kept(spend: Spend) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 from stirred.errors import InputError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_WRITER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 LONGEST_NAME = 200
 
 
 def canonical(value: Any) -> str:
     """The canonical JSON text of a value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _WRITER.encode(value)
 
 
 def digest(text: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
@@ -111,6 +111,11 @@ class Spent(Block):
     sample: Sample | None = None
     group: Group | None = None
     sealed: bool = False
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text of the specification, by which it is known."""
+        return canonical(self.specification)
 
 
 class Attempt(Block):
@@ -223,6 +228,8 @@ Event = (
 KINDS = tuple(model.model_fields["kind"].default for model in Event.__args__)
 _READER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
 
+_LAST, _END = ',"specification":', '},"format":'
+
 _NAMES = ("dataset", "owner", "person", "analyst", "period", "step", "reason", "because", "name")
 _DIGESTS = ("plan", "manifest", "seed", "key", "tags", "head")
 
@@ -231,6 +238,34 @@ def write(event: Event) -> Record:
     """The event as plain data; absent fields are left out."""
     record: Record = event.model_dump(mode="json", exclude_none=True)
     return record
+
+
+def text_of(event: Event, specification: str | None = None) -> str:
+    """The canonical text of what ``write`` writes; that of a specification may be known.
+
+    The specification is the last of the fields of a release in order, and by far the longest.
+    """
+    if not isinstance(event, Spent):
+        return canonical(write(event))
+    terms = event.model_dump(mode="json", exclude_none=True, exclude={"specification"})
+    return f"{canonical(terms)[:-1]}{_LAST}{specification or event.text}}}"
+
+
+def specification_in(text: str) -> str | None:
+    """What stands in the place of a specification in the canonical text of an entry, if it is canonical."""
+    start, end = text.find(_LAST) + len(_LAST), text.rfind(_END)
+    found = text[start:end]
+    return found if len(_LAST) <= start < end and _is_canonical(found) else None
+
+
+@lru_cache(maxsize=1024)
+def _is_canonical(text: str) -> bool:
+    """Whether a text is the canonical one of a JSON object."""
+    try:
+        value = json.loads(text)
+        return isinstance(value, dict) and canonical(value) == text
+    except ValueError:
+        return False
 
 
 def read(record: Record) -> Event:
@@ -284,11 +319,12 @@ def stored(specification: Specification, field: str) -> Record:
 
 def guarantee(record: Record) -> Specification:
     """The specification that an event carries."""
-    return _specification(canonical(record))
+    return specified(canonical(record))
 
 
 @lru_cache(maxsize=1024)
-def _specification(text: str) -> Specification:
+def specified(text: str) -> Specification:
+    """The specification in a canonical text."""
     return Specification.read(json.loads(text))
 
 

@@ -9,10 +9,12 @@ Assumes
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stirred.errors import InputError, Refusal, StirredError
 from stirred.ledger import events, verification
@@ -26,7 +28,7 @@ from stirred.ledger.events import Event, Group, Sample, checked, stored
 from stirred.ledger.key import Key, KeyFile
 from stirred.ledger.participation import Participation, tags_digest
 from stirred.ledger.reader import LedgerReader, replaced
-from stirred.ledger.refusals import SameData
+from stirred.ledger.refusals import LedgerBusy, SameData
 from stirred.ledger.roles import ROLES, Role
 from stirred.ledger.seal import SECOND_CEILING, Drawing, known_elsewhere, sealed
 from stirred.ledger.sqlite import PATIENCE, SqliteStorage
@@ -35,6 +37,17 @@ from stirred.ledger.storage import Transaction
 from stirred.spec import Specification
 
 Decide = Callable[[Books, Transaction], Event]
+
+# Entries of others that are replayed in one's own turn, while the rest of the line waits: more than a few are
+# replayed before if that is possible at once, more than many in any case.
+NEAR, FAR = 2, 64
+
+
+class _Recorded(NamedTuple):
+    """An entry that was made, and the books after it."""
+
+    entry: Entry
+    books: Books
 
 
 class Ledger(LedgerReader):
@@ -214,8 +227,7 @@ class Ledger(LedgerReader):
 
         def decided(books: Books, transaction: Transaction) -> Event:
             self._require_one_ceiling(books, transaction, dataset, drawing)
-            spends = books.account(dataset).spends.values()
-            if once and any(spend.plan == plan_digest and not spend.abandoned for spend in spends):
+            if once and books.account(dataset).released(plan_digest):
                 raise Refusal(
                     "this plan has been released already, or is being released",
                     field="plan",
@@ -224,8 +236,8 @@ class Ledger(LedgerReader):
                 )
             return event
 
-        entry = self._record(decided, by, drawing=drawing)
-        return self._books.account(dataset).spend(entry.sequence)
+        made = self._record(decided, by, drawing=drawing)
+        return made.books.account(dataset).spend(made.entry.sequence)
 
     def preview(
         self,
@@ -244,12 +256,13 @@ class Ledger(LedgerReader):
         terms: dict[str, Any] = {"analyst": analyst, "period": period, "fresh": fresh, "seed": seed}
         terms |= {"sample": sample, "group": group, "sealed": drawing is not None}
         event = _spent(dataset, specification, NOTHING, terms)
-        account = self._read().account(dataset)
+        books = self._read()
+        account = books.account(dataset)
         remaining = account.remaining().within(account.flavor)
         try:
             with self._storage.reading() as transaction:
-                self._require_one_ceiling(self._books, transaction, dataset, drawing)
-            self._books.require_payable(event)
+                self._require_one_ceiling(books, transaction, dataset, drawing)
+            books.require_payable(event)
             after = account.charged(event)
         except StirredError as refusal:
             requested = getattr(refusal, "requested", None)
@@ -268,7 +281,7 @@ class Ledger(LedgerReader):
 
         def decide(books: Books, transaction: Transaction) -> Event:
             spend = books.account(dataset).waiting(plan_digest)
-            known = self._drawing(transaction, spend)
+            known = self._drawing(transaction, books, spend)
             if known is not None:
                 known.require_same(drawing)
             return events.Resumed(dataset=dataset, spend=spend.sequence, attempt=spend.attempt + 1)
@@ -309,9 +322,10 @@ class Ledger(LedgerReader):
 
     def _attempted(self, event: Event | Decide, by: str) -> Spend:
         """Record what happens to an attempt; the spend after it."""
-        made = self._record(event, by).event
+        entry, books = self._record(event, by)
+        made = entry.event
         assert isinstance(made, events.Attempt)
-        return self._books.account(made.dataset).spend(made.spend)
+        return books.account(made.dataset).spend(made.spend)
 
     def allocate(
         self, dataset: str, division: Division, *, by: str, of: Specification | None = None
@@ -333,9 +347,10 @@ class Ledger(LedgerReader):
                 ),
             )
 
-        event = self._record(decide, by).event
+        entry, books = self._record(decide, by)
+        event = entry.event
         assert isinstance(event, events.Allocated)
-        flavor = self._books.account(dataset).flavor
+        flavor = books.account(dataset).flavor
         return {share.analyst: Amount.read(share.amount, flavor).within(flavor) for share in event.shares}
 
     def withdraw(self, dataset: str, analyst: str, *, by: str) -> None:
@@ -394,27 +409,47 @@ class Ledger(LedgerReader):
         by: str,
         keep: Callable[[Transaction], None] | None = None,
         drawing: Drawing | None = None,
-    ) -> Entry:
-        """Decide, append and commit in one transaction; the state in memory moves only afterwards."""
+    ) -> _Recorded:
+        """Decide, append and commit in one transaction; the state in memory moves only afterwards.
+
+        The head file is written before the next writer's turn, so that it never goes back.
+        """
         key = None if drawing is None else self._secret()
-        with self._lock:
-            with self._storage.writing() as transaction:
-                books = self._caught_up(transaction)
-                if key is not None:
-                    verification.require_seals(transaction, key)
-                chosen = event(books, transaction) if callable(event) else event
-                after, entry = self._entered(books, checked(chosen), by)
-                row = entry.row()
-                transaction.append(row)
-                if drawing is not None and key is not None:
-                    text = drawing.text(getattr(chosen, "dataset", ""))
-                    transaction.keep_sealed(sealed(key, row.sequence, row.hash, text))
-                if keep is not None:
-                    keep(transaction)
-            self._books = after
-            if self._anchor is not None and after.head is not None:
+        if self._behind() > FAR:
+            self._read()
+        after: Books | None = None
+
+        def keep_head() -> None:
+            if self._anchor is not None and after is not None and after.head is not None:
                 self._anchor.write(after.head)
-            return entry
+
+        with self._storage.writing(self._glance, keep_head) as transaction:
+            books = self._caught_up(transaction)
+            if key is not None:
+                verification.require_seals(transaction, books, key)
+            chosen = event(books, transaction) if callable(event) else event
+            after, entry = self._entered(books, checked(chosen), by)
+            row = entry.row()
+            transaction.append(row)
+            if drawing is not None and key is not None:
+                text = drawing.text(getattr(chosen, "dataset", ""))
+                transaction.keep_sealed(sealed(key, row.sequence, row.hash, text))
+            if keep is not None:
+                keep(transaction)
+        return _Recorded(entry, self._kept(after))
+
+    def _glance(self) -> None:
+        """Replay what others have written while it is still their turn, unless they write just now."""
+        if self._behind() > NEAR:
+            with contextlib.suppress(LedgerBusy):
+                self._read(wait=False)
+
+    def _behind(self) -> float:
+        """How many entries the books in memory are behind, as far as the head file tells."""
+        if self._books.head is None:
+            return math.inf
+        kept = None if self._anchor is None else self._anchor.read()
+        return 0 if kept is None else kept.sequence - self._books.head.sequence
 
     def _entered(self, books: Books, event: Event, by: str) -> tuple[Books, Entry]:
         sequence, previous = (

@@ -10,13 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from stirred.errors import InputError, StirredError
 from stirred.ledger import verification
 from stirred.ledger.account import Spend
 from stirred.ledger.anchor import BEGINNING, HeadFile
 from stirred.ledger.books import Books
-from stirred.ledger.chain import Entry, Finding, Head, follow
+from stirred.ledger.chain import Entry, Finding, Head, Row, follow
 from stirred.ledger.export import Format, export
 from stirred.ledger.key import Key, KeyFile
 from stirred.ledger.refusals import TamperedLedger
@@ -26,6 +27,14 @@ from stirred.ledger.statement import Statement
 from stirred.ledger.storage import Storage, Transaction
 from stirred.ledger.verification import Verification
 from stirred.spec import Specification
+
+
+class _News(NamedTuple):
+    """Rows as they are stored, the head that the head file keeps, and the row in its place."""
+
+    rows: list[Row]
+    kept: Head | None
+    witness: Row | None
 
 
 class LedgerReader:
@@ -41,18 +50,19 @@ class LedgerReader:
     ) -> None:
         self._storage, self._anchor, self._key, self._clock = storage, anchor, key, clock
         self._books = Books()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def drawing(self, spend: Spend) -> Drawing | None:
         """Where a release was paid to be drawn, and from which data; nothing where that was not said."""
+        self._read()
         with self._storage.reading() as transaction:
-            return self._drawing(transaction, spend)
+            return self._drawing(transaction, self._caught_up(transaction), spend)
 
-    def _drawing(self, transaction: Transaction, spend: Spend) -> Drawing | None:
+    def _drawing(self, transaction: Transaction, books: Books, spend: Spend) -> Drawing | None:
         """What was sealed with a spend; a seal that is missing or was changed is refused."""
-        key = self._key_of(self._books.key)
+        key = self._key_of(books.key)
         if key is not None:
-            verification.require_seals(transaction, key)
+            verification.require_seals(transaction, books, key)
         return drawing_of(transaction.sealed(), spend.sequence)
 
     def remaining(
@@ -100,10 +110,11 @@ class LedgerReader:
     def events(self) -> tuple[Entry, ...]:
         """All entries, oldest first; a broken chain is refused."""
         with self._storage.reading() as transaction:
-            entries = tuple(follow(transaction.rows()))
-            last = entries[-1].row() if entries else None
-            self._require_anchored(transaction, None if last is None else Head(last.sequence, last.hash))
-            return entries
+            news = self._news(transaction, None)
+        entries = tuple(follow(news.rows))
+        last = entries[-1].row() if entries else None
+        self._require_anchored(news, None if last is None else Head(last.sequence, last.hash))
+        return entries
 
     def verify(self, anchor: Head | None = None) -> Verification:
         """Recompute everything and name what is wrong; see ``stirred.ledger.verification``."""
@@ -128,36 +139,60 @@ class LedgerReader:
             raise _unfounded()
         return export(entries, form)
 
-    def _read(self) -> Books:
-        with self._lock, self._storage.reading() as transaction:
-            self._books = self._caught_up(transaction)
-            return self._books
+    def _read(self, *, wait: bool = True) -> Books:
+        """The books as they stand. Writers wait while somebody reads, so nothing is computed meanwhile."""
+        before = self._books
+        with self._storage.reading(wait=wait) as transaction:
+            news = self._news(transaction, before.head)
+        return self._kept(self._after(before, news))
 
     def _caught_up(self, transaction: Transaction) -> Books:
-        """The books after all that others have written since; a broken chain is refused."""
-        books = self._books
-        rows = transaction.rows(-1 if books.head is None else books.head.sequence - 1)
+        """The books after all that others have written since, within a transaction."""
+        before = self._books
+        return self._after(before, self._news(transaction, before.head))
+
+    def _kept(self, books: Books) -> Books:
+        """Keep the books in memory, if no other thread has newer ones."""
+        with self._lock:
+            if _length(books) >= _length(self._books):
+                self._books = books
+        return books
+
+    def _news(self, transaction: Transaction, head: Head | None) -> _News:
+        """What is stored from a head on, and what the head file says meanwhile; nothing is judged yet."""
+        rows = list(transaction.rows(-1 if head is None else head.sequence - 1))
+        if self._anchor is None:
+            return _News(rows, None, None)
+        kept = self._anchor.read()
+        if kept is None or kept == BEGINNING:
+            return _News(rows, kept, None)
+        if head is None or head.sequence <= kept.sequence:
+            return _News(rows, kept, next((row for row in rows if row.sequence >= kept.sequence), None))
+        return _News(rows, kept, next(transaction.rows(kept.sequence - 1), None))
+
+    def _after(self, books: Books, news: _News) -> Books:
+        """The books after the news; a broken chain is refused."""
+        rows = iter(news.rows)
         if books.head is not None:
             last = next(rows, None)
             if last is None or Head(last.sequence, last.hash) != books.head:
                 raise replaced(books.head, "this process has read it before")
         for entry in follow(rows, books.head):
             books = books.after(entry)
-        self._require_anchored(transaction, books.head)
+        self._require_anchored(news, books.head)
         return books
 
-    def _require_anchored(self, transaction: Transaction, head: Head | None) -> None:
+    def _require_anchored(self, news: _News, head: Head | None) -> None:
         """Refuse a ledger that ends before its head file: an older copy would give back what was spent."""
         if self._anchor is None:
             return
-        kept = self._anchor.read()
-        if kept is None:
+        if news.kept is None:
             raise _headless(self._anchor)
-        if kept in (head, BEGINNING):
+        if news.kept in (head, BEGINNING):
             return
-        row = next(transaction.rows(kept.sequence - 1), None)
-        if row is None or Head(row.sequence, row.hash) != kept:
-            raise replaced(kept, "the head file knows it")
+        row = news.witness
+        if row is None or Head(row.sequence, row.hash) != news.kept:
+            raise replaced(news.kept, "the head file knows it")
 
     def derived_key(self, purpose: str) -> bytes:
         """A secret of this ledger for one purpose, such as fingerprints of data; never exported."""
@@ -194,6 +229,10 @@ class LedgerReader:
                 hint="Put the right file in its place: with another key a person would count as new.",
             )
         return key
+
+
+def _length(books: Books) -> int:
+    return 0 if books.head is None else books.head.sequence + 1
 
 
 def _headless(anchor: HeadFile) -> TamperedLedger:

@@ -3,7 +3,8 @@
 Guarantee
     A transaction that returned is on the disk: rollback journal, synchronous=EXTRA (the file, its journal
     and the folder are flushed), so that neither kill -9 nor a power cut takes it back. A transaction
-    that did not return is either there as a whole or not at all. Writers wait for each other.
+    that did not return is either there as a whole or not at all. Writers wait for each other, in the order in
+    which they came (``stirred.ledger.line``).
 Assumes
     A local file system with working locks, and a disk that flushes when told to. There is one file
     beside its folder's journal while writing: no write-ahead log that a copy could leave behind.
@@ -15,17 +16,19 @@ threads without sharing a handle.
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from stirred.errors import InputError, NewerSchema, StirredError
 from stirred.ledger.chain import Row
+from stirred.ledger.line import STANDSTILL, alone, in_line
 from stirred.ledger.refusals import LedgerBusy, unmade
 from stirred.ledger.seal import Seal
-from stirred.ledger.storage import Storage, Transaction
+from stirred.ledger.storage import Storage, Transaction, nothing
 
 APPLICATION = 0x57198ED1
 SCHEMA_VERSION = 2
@@ -53,7 +56,7 @@ class SqliteStorage(Storage):
 
     def __init__(self, path: Path | str, *, patience: float = PATIENCE, read_only: bool = False) -> None:
         self.path = Path(path).resolve()
-        self.patience = patience
+        self.patience = self._left = patience
         self.read_only = read_only
 
     @classmethod
@@ -85,18 +88,48 @@ class SqliteStorage(Storage):
             return False
         return self._number(connection, "SELECT COUNT(*) FROM event") == 0
 
-    def writing(self) -> AbstractContextManager[Transaction]:
-        """One writer at a time: the lock is taken at the beginning, not at the first write."""
-        return self._opened("BEGIN IMMEDIATE")
+    @contextlib.contextmanager
+    def writing(
+        self, soon: Callable[[], None] = nothing, afterwards: Callable[[], None] = nothing
+    ) -> Iterator[Transaction]:
+        """One writer at a time: the lock is taken at the beginning, not at the first write.
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        return self._opened("BEGIN")
+        Writers are served in the order in which they come. The database is not touched before one's turn:
+        while others write, even a look at it has to wait, without any order.
+        """
+        self._require_file()
+        with self._in_line(soon) as left:
+            with self._within(left)._opened("BEGIN IMMEDIATE") as transaction:
+                yield transaction
+            # Whoever is stopped here is passed by others after a while: it must not come back with old news.
+            with alone(self._line, STANDSTILL) as held:
+                if held:
+                    afterwards()
+
+    def reading(self, *, wait: bool = True) -> AbstractContextManager[Transaction]:
+        return (self if wait else self._within(0.0))._opened("BEGIN")
+
+    def _within(self, left: float) -> SqliteStorage:
+        """The same storage with less patience left."""
+        other = copy.copy(self)
+        other._left = left
+        return other
 
     @contextlib.contextmanager
     def _opened(self, begin: str) -> Iterator[Transaction]:
         with self._transaction(begin) as connection:
             self._require_ledger(connection)
             yield _SqliteTransaction(connection)
+
+    def _in_line(self, soon: Callable[[], None]) -> AbstractContextManager[float]:
+        """The place among the writers; whoever may not write needs none to be told so."""
+        if self.read_only:
+            return contextlib.nullcontext(self.patience)
+        return in_line(self._line, self.patience, soon)
+
+    @property
+    def _line(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.line")
 
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
@@ -114,7 +147,7 @@ class SqliteStorage(Storage):
             # Closing without COMMIT rolls back, whatever was raised.
             connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _require_file(self) -> None:
         if not os.path.isfile(self.path):
             raise InputError(
                 f"there is no ledger {self.path.name}",
@@ -122,9 +155,12 @@ class SqliteStorage(Storage):
                 expected="a file made by Ledger.create",
                 hint="Check the path; a missing ledger is never made on the way.",
             )
+
+    def _connect(self) -> sqlite3.Connection:
+        self._require_file()
         mode = "ro" if self.read_only else "rw"
         connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=self.patience, isolation_level=None
+            f"{self.path.as_uri()}?mode={mode}", uri=True, timeout=self._left, isolation_level=None
         )
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")

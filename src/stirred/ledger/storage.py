@@ -8,11 +8,15 @@ Guarantee (of whatever fills this interface)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from stirred.ledger.chain import Row
 from stirred.ledger.seal import Seal
+
+
+def nothing() -> None:
+    """What is done before and after a transaction unless something is asked for."""
 
 
 class Transaction(ABC):
@@ -59,9 +63,15 @@ class Storage(ABC):
     """A database of entries. It must be possible to copy it and to hand it to another process."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Transaction]:
-        """A transaction with the only right to write; committed on leaving, rolled back on an exception."""
+    def writing(
+        self, soon: Callable[[], None] = nothing, afterwards: Callable[[], None] = nothing
+    ) -> AbstractContextManager[Transaction]:
+        """A transaction with the only right to write; committed on leaving, rolled back on an exception.
+
+        Where writers stand in line, ``soon`` may be called when it is nearly one's turn, any number of times.
+        ``afterwards`` is called once all of it is kept, in a line before the next one's turn.
+        """
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """A transaction that only reads."""
+    def reading(self, *, wait: bool = True) -> AbstractContextManager[Transaction]:
+        """A transaction that only reads; without waiting, ``LedgerBusy`` where it would have to wait."""

@@ -12,13 +12,13 @@ Assumes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stirred.errors import StirredError
 from stirred.ledger.books import Books
-from stirred.ledger.chain import Entry, Finding, Head, Row, follow, inspect
+from stirred.ledger.chain import Entry, Finding, Head, Row, follow, inspect, unchanged
 from stirred.ledger.events import Participated
 from stirred.ledger.key import Key
 from stirred.ledger.participation import tags_digest
@@ -69,7 +69,8 @@ def verify(
     if not rows:
         findings.append(Finding(0, "missing", "the ledger is empty: not even its founding is there"))
     findings += _participants(transaction, entries)
-    findings += _seals(transaction, entries, key)
+    asked = {entry.sequence: entry.row().hash for entry in entries if getattr(entry.event, "sealed", False)}
+    findings += _seals(transaction, asked, key)
     said = list(notes)
     anchored = False
     for name, head in anchors:
@@ -129,16 +130,22 @@ def _participants(transaction: Transaction, entries: list[Entry]) -> list[Findin
     return findings
 
 
-def require_seals(transaction: Transaction, key: Key) -> None:
-    """Refuse a ledger in which something sealed was changed or removed: its data may have another name."""
-    found = _seals(transaction, list(follow(transaction.rows())), key)
+def require_seals(transaction: Transaction, books: Books, key: Key) -> None:
+    """Refuse a ledger in which something sealed was changed or removed: its data may have another name.
+
+    The events that ask for seals are those of the books, if the chain is still the one they were read from.
+    """
+    if books.head is not None and not unchanged(transaction.rows(), books.head):
+        for _ in follow(transaction.rows()):
+            pass
+        raise tampered("the events are not those that this process has read", "every event, unchanged")
+    found = _seals(transaction, books.sealed, key)
     if found:
         raise tampered(found[0].message, "everything that was sealed, unchanged")
 
 
-def _seals(transaction: Transaction, entries: list[Entry], key: Key | None) -> list[Finding]:
+def _seals(transaction: Transaction, asked: Mapping[int, str], key: Key | None) -> list[Finding]:
     """What is kept beside the events: as many seals as events ask for, each unchanged if the key is there."""
-    asked = {entry.sequence: entry.row().hash for entry in entries if getattr(entry.event, "sealed", False)}
     kept = {seal.sequence: seal for seal in transaction.sealed()}
     findings = [
         Finding(number, "sealed", f"what was sealed with event {number} is missing")

@@ -18,6 +18,8 @@ from typing import Any
 
 from stirred.audit import Finding
 from stirred.errors import InputError, UnknownName
+from stirred.extras import require
+from stirred.museum import topdown
 from stirred.museum.collection import collected
 from stirred.noise import RandomSource, Source, TestSource
 
@@ -127,6 +129,8 @@ def self_test(
                 expected="names of exhibits, at least one",
                 hint=f"Did you mean {' or '.join(near)}?" if near else "List them: `stirred audit museum`.",
             )
+    if {exhibit.key for exhibit in topdown.EXHIBITS} & set(chosen):
+        require("topdown")
     start = time.monotonic()
     tasks = list(_tasks(chosen, FULL if full else QUICK, seed))
     parts: dict[str, list[Examined]] = {key: [] for key in chosen}

@@ -1,17 +1,19 @@
-"""Exact discrete Gaussian and discrete Laplace noise, at constant work a draw.
+"""Exact discrete Gaussian and discrete Laplace noise: one word of randomness a draw, at any scale.
 
 Guarantee
     Given uniform words, the law of every draw is exactly the discrete Gaussian of the given variance
     parameter, or the discrete Laplace of the given scale, over all integers: no rounding, no truncation, no
-    floating-point number. Draws are independent. What a word of 64 bits leaves open (a tie with a threshold,
-    a magnitude beyond the table, a block's acceptance near its bound) is decided by further words.
+    floating-point number. Draws are independent: no word serves two of them, and a rejected draw is made
+    again from other words. What a word leaves open (a threshold among the numbers that begin with its digits,
+    a magnitude beyond the table, a member of a strip near the curve) is decided by further words.
 Assumes
     Uniform words (see ``source``). A draw of magnitude 2^63 or more raises ``OverflowError`` instead of
     wrapping around: with the largest parameters taken that has probability below exp(-8000).
 Reference
-    Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, Definition 1. Wide laws: with
-    B = 2^shift, choose the block m with weight exp(-phi(m B)), a member uniformly, and accept it with
-    probability exp(phi(m B) - phi(k)): von Neumann's rejection, whose envelope is again a law of this family.
+    Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, Definition 1. Narrow laws:
+    inversion of the distribution function of the magnitude (``law``). Wide ones: strips of 2^shift magnitudes
+    (``strip``), and minus zero is rejected. The sign and the place in a strip are bits of the same word,
+    below those of the uniform number and independent of it.
 
 Which values a stream of words gives depends on ``count`` and may change with the version; the law does not.
 """
@@ -23,8 +25,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.errors import InputError
-from stirred.noise.law import Law, gaussian_law, invert, laplace_law, survives
+from stirred.noise.law import Law, gaussian_law, invert, laplace_law
 from stirred.noise.source import Source
+from stirred.noise.strip import REFUSED, member
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,9 +76,10 @@ def draw(source: Source, law: Law, count: int) -> NDArray[np.int64]:
     size = _checked(count)
     made = table(law)
     out = np.empty(size, dtype=np.int64)
-    fill = _fill_blocks if made.shift else _fill
-    for start in range(0, size, _BLOCK):
-        fill(source, made, out[start : start + _BLOCK])
+    rejected = [start + _fill(source, made, out[start : start + _BLOCK]) for start in range(0, size, _BLOCK)]
+    again = np.concatenate(rejected) if rejected else np.empty(0, dtype=np.int64)
+    if again.size:
+        out[again] = draw(source, law, again.size)
     return out
 
 
@@ -94,54 +98,38 @@ def _checked(count: int) -> int:
     return size
 
 
-def _fill(source: Source, made: Table, out: NDArray[np.int64]) -> None:
-    """Draw from a table of single magnitudes."""
+def _fill(source: Source, made: Table, out: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Draw by one word each and settle what that leaves open; returns where a draw was rejected."""
     import numpy as np
 
-    from stirred.noise.table import UNDECIDED, draw_signed
+    from stirred.noise.table import REJECTED, UNDECIDED, draw_words, settle
 
     words = source.words(out.size)
-    signs = source.words((out.size + 63) // 64)
-    if draw_signed(words, signs, made.thresholds, made.guide, _guide_shift(made), out):
-        for i in np.flatnonzero(out == UNDECIDED).tolist():
-            magnitude = invert(made.law, int(words[i]), lambda: int(source.words(1)[0]))
-            out[i] = -magnitude if int(signs[i >> 6]) >> (i & 63) & 1 else magnitude
+    listed = np.empty(out.size, dtype=np.int64)
+    shared = made.thresholds, made.guide, made.shift
+    pending = listed[: draw_words(words, *shared, out, listed)]
+    further = source.words(pending.size)
+    if settle(words, further, pending, *shared, made.rises, made.curved, out):
+        for i in np.flatnonzero(out[pending] == UNDECIDED).tolist():
+            out[pending[i]] = _settled(source, made, int(words[pending[i]]), int(further[i]))
+    rejected: NDArray[np.int64] = pending[out[pending] == REJECTED]
+    return rejected
 
 
-def _fill_blocks(source: Source, made: Table, out: NDArray[np.int64]) -> None:
-    """Draw from a table of blocks, until all are accepted."""
-    import numpy as np
-
-    from stirred.noise.table import REJECTED, UNDECIDED, draw_blocks
-
-    pending = np.arange(out.size)
-    while pending.size:
-        words = source.words(3 * pending.size)
-        drawn = np.empty(pending.size, dtype=np.int64)
-        shift = _guide_shift(made)
-        if draw_blocks(words, made.thresholds, made.guide, shift, made.guards, made.shift, drawn):
-            for i in np.flatnonzero(drawn == UNDECIDED).tolist():
-                settled = _settled(source, made, *words[3 * i : 3 * i + 3].tolist())
-                drawn[i] = REJECTED if settled is None else settled
-        out[pending] = drawn
-        pending = pending[drawn == REJECTED]
-
-
-def _settled(source: Source, made: Table, word: int, place: int, coin: int) -> int | None:
-    """One draw from a table of blocks with as many words as it takes, or None if it is rejected."""
+def _settled(source: Source, made: Table, word: int, further: int) -> int:
+    """One draw with as many words as it takes, or ``REJECTED``."""
+    from stirred.noise.table import REJECTED
 
     def more() -> int:
         return int(source.words(1)[0])
 
-    first = invert(made.tabled, word, more) << made.shift
-    x = first + place % (1 << made.shift)
-    negative = bool(place >> 63)
-    if not survives(made.law.rise(first, x), coin, more) or (x == 0 and negative):
-        return None
+    mask = (2 << made.shift) - 1
+    number = word & ~mask | further & mask
+    if made.shift:
+        x = member(made.law, made.shift, (word & mask) >> 1, number, more)
+    else:
+        x = invert(made.law, number, more)
+    negative = word & 1
+    if x == REFUSED or (made.shift and negative and x == 0):
+        return REJECTED
     return -x if negative else x
-
-
-def _guide_shift(made: Table) -> np.uint64:
-    import numpy as np
-
-    return np.uint64(64 - (made.guide.size - 1).bit_length() + 1)

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from stirred.balls import ball, ends
 from stirred.errors import NotComputable
-from stirred.noise.law import LARGEST_SPREAD, PRECISION, Law, ball, partial_sums, positive
+from stirred.noise.law import LARGEST_SPREAD, Law, partial_sums, positive
 
 _LARGEST_SUM = 1 << 12
 _LARGEST_EXPONENT = 1 << 14
@@ -99,18 +100,8 @@ def laplace_variance(scale: Fraction, bits: int = 64) -> Enclosure:
 
 
 def _enclosed(value: Callable[[int], Any], bits: int) -> Enclosure:
-    """Evaluate at rising precision until the ball is narrow enough."""
-    from flint import ctx
-
-    precision = bits + 64
-    with PRECISION:
-        while True:
-            with ctx.workprec(precision):
-                found = value(precision)
-                low, high = _fraction(found.lower()), _fraction(found.upper())
-            if low > 0 and (high - low) * 2**bits <= low:
-                return Enclosure(low, high)
-            precision *= 2
+    low, high = ends(value, bits)
+    return Enclosure(_fraction(low), _fraction(high))
 
 
 def _fraction(exact: Any) -> Fraction:

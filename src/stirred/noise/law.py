@@ -8,8 +8,7 @@ Guarantee
     the remainder of the series is bounded by a geometric series (phi is convex, so the ratios of neighbouring
     weights fall), and the precision is raised until each floor is the only possible one.
 Assumes
-    The ball arithmetic of FLINT is correct. Its working precision belongs to the process: other threads that
-    change it can only widen a ball, which costs another round and never a wrong digit.
+    What ``stirred.balls`` assumes.
 Reference
     Canonne, Kamath and Steinke, The discrete Gaussian for differential privacy, Definition 1; inversion of
     a distribution function by lazily drawn digits: Devroye, Non-Uniform Random Variate Generation, II.2.
@@ -22,13 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from threading import RLock
 from typing import Any
 
+from stirred.balls import PRECISION, ball
 from stirred.errors import InputError
 
 LARGEST_SPREAD = 2**50
-PRECISION = RLock()
 _GUARD = 64
 
 
@@ -100,12 +98,12 @@ def _thresholds(law: Law, bits: int, guard: int) -> list[int] | None:
     found: list[int] = []
     for partial in sums:
         scaled = partial * unit
-        if scaled > last:
-            return [*found, last]
         floor = scaled.floor().unique_fmpz()
-        if floor is None:
+        if floor is None and not scaled > last:
             return None
-        found.append(int(floor))
+        found.append(last if floor is None else int(floor))
+        if found[-1] >= last:
+            return found
     return None
 
 
@@ -120,18 +118,10 @@ def partial_sums(law: Law, bits: int) -> tuple[list[Any], Any]:
     while True:
         weight *= ratio
         ratio *= shrink
-        remainder = weight / (1 - ratio)
-        if remainder < negligible:
+        if weight < negligible and (remainder := weight / (1 - ratio)) < negligible:
             return sums, total + arb(0).union(remainder)
         total += weight
         sums.append(total)
-
-
-def ball(value: Fraction) -> Any:
-    """A ball around a rational, at the working precision."""
-    from flint import arb, fmpq
-
-    return arb(fmpq(value.numerator, value.denominator))
 
 
 def invert(law: Law, word: int, more: Callable[[], int], bits: int = 64) -> int:
@@ -159,42 +149,12 @@ def invert(law: Law, word: int, more: Callable[[], int], bits: int = 64) -> int:
 
 def locate(law: Law, digits: int, length: int) -> int | None:
     """The magnitude of every number in [digits, digits + 1) / 2^length, or None if there are several."""
-    levels = _recent_thresholds(law, length)
+    levels = recent_thresholds(law, length)
     k = bisect_left(levels, digits)
     return None if levels[k] == digits else k
 
 
-@lru_cache(maxsize=32)
-def _recent_thresholds(law: Law, length: int) -> list[int]:
-    return thresholds(law, length)
-
-
-def survives(exponent: Fraction, word: int, more: Callable[[], int], bits: int = 64) -> bool:
-    """A coin that is true with probability exp(-exponent), by comparing lazily drawn digits.
-
-    False is what the lowest numbers decide for: those below 1 - exp(-exponent).
-    """
-    if exponent == 0:
-        return True
-    length = bits
-    while (level := failure_level(exponent, length)) == word:
-        word = word << bits | more()
-        length += bits
-    return word > level
-
-
-def failure_level(exponent: Fraction, bits: int) -> int:
-    """floor(2^bits (1 - exp(-exponent))) for a positive exponent, certain."""
-    from flint import arb, ctx
-
-    precision = bits + _GUARD
-    with PRECISION:
-        while True:
-            with ctx.workprec(precision):
-                scaled = -(-ball(exponent)).expm1() * arb(1 << bits)
-                if scaled > (1 << bits) - 1:
-                    return (1 << bits) - 1
-                floor = scaled.floor().unique_fmpz()
-            if floor is not None:
-                return int(floor)
-            precision *= 2
+@lru_cache(maxsize=64)
+def recent_thresholds(law: Law, length: int) -> tuple[int, ...]:
+    """The thresholds of a law, kept: ties and tables of one law ask for the same ones."""
+    return tuple(thresholds(law, length))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
+from stirred.compiled import kernel
 from stirred.errors import NotComputable
 from stirred.noise.source import Source
 
@@ -49,8 +49,8 @@ def half_words(source: Source, count: int) -> NDArray[np.uint32]:
     return source.words(count).view(np.uint32)
 
 
-@njit(inline="always")
-def below(words: Any, position: Any, bound: Any) -> Any:  # pragma: no cover
+@kernel(inline="always")
+def below(words: Any, position: Any, bound: Any) -> Any:
     """A uniform integer below a bound and the next position; -1 where the words run out (Lemire 2019)."""
     limit = np.uint64(bound)
     while position < words.size:
@@ -62,8 +62,8 @@ def below(words: Any, position: Any, bound: Any) -> Any:  # pragma: no cover
     return np.int64(-1), position
 
 
-@njit(cache=True, nogil=True)
-def _shuffle_down(order: Any, top: int, words: Any) -> int:  # pragma: no cover
+@kernel()
+def _shuffle_down(order: Any, top: int, words: Any) -> int:
     """Fisher and Yates from ``top`` down until the words run out; returns the position reached."""
     position = 0
     for i in range(top, 0, -1):

@@ -10,7 +10,6 @@ Assumes
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.errors import InputError
-from stirred.places import make_ordinary, make_private, neighbour, private_folder, unwritable
+from stirred.places import make_durable, make_ordinary, make_private, neighbour, private_folder, unwritable
 from stirred.release.manifest import Manifest
 
 PUBLIC, INTERNAL = "public", "internal"
@@ -82,11 +81,7 @@ def settle(folder: Path) -> None:
     make_private(folder / INTERNAL)
     make_ordinary(folder)
     for path in (*folder.rglob("*"), folder):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        make_durable(path)
 
 
 def unwritten(error: OSError) -> InputError:

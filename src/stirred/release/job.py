@@ -112,6 +112,13 @@ class Job(ABC):
         """The same job on other data, which stay in memory, with its public files elsewhere: for audits."""
         return type(self)(self.plan, folder or self.folder, dataset)
 
+    def excerpt(self, source: Source, folder: Path) -> Self:
+        """The job on a part of its data that is published quickly, for audits; itself where that is small.
+
+        Public files that the part needs are written to the folder.
+        """
+        return self
+
     def require_complete(self) -> None:  # noqa: B027
         """Refuse a plan that leaves open what a publication must say; reads no data."""
 

@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +18,7 @@ from stirred.audit import ANNOUNCED, Finding, Verdict, claim_audit, falls_short,
 from stirred.data import percent
 from stirred.errors import Refusal
 from stirred.noise import Source, TestSource
+from stirred.places import removed_when_terminated
 from stirred.release.job import Job
 from stirred.release.kinds import opened
 from stirred.release.plan import Plan
@@ -187,7 +184,7 @@ def audit(
     require_auditable(claimed)
     # What is drawn for an audit is marked as never to be published; nobody knows the seed.
     source = TestSource(secrets.randbits(256)) if random is None else random.spawn()
-    with _removed_when_terminated():
+    with removed_when_terminated():
         held = claim_audit(claimed, guarantee, subject="the claim against what the mechanism guarantees")
         findings = (held, *_findings(job, claimed, source, draws))
     found = AuditRecord(
@@ -206,8 +203,7 @@ def audit(
 def _findings(job: Job, claim: Specification, source: Source, draws: int) -> tuple[Finding, ...]:
     _ = job.prepared
     own = job.audits(claim, source.child(1), draws)
-    members = job.members(claim, source.child(2))
-    return (*universe_findings(job), *own, replayed(job, claim, members, source.child(3)))
+    return (*universe_findings(job), *own, replayed(job, claim, source.child(2)))
 
 
 def universe_findings(job: Job) -> list[Finding]:
@@ -225,20 +221,3 @@ def universe_findings(job: Job) -> list[Finding]:
         subject = f"the universe of the {kind}"
         out.append(Finding("universe", subject, verdict, sentence, details=exposure.record()))
     return out
-
-
-@contextmanager
-def _removed_when_terminated() -> Iterator[None]:
-    """A termination becomes an ordinary exit, so that temporary folders are removed on the way."""
-
-    def leave(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -20,16 +20,32 @@ from stirred.report import Passage
 from stirred.spec import INFINITY, Specification
 
 STANDING = datetime(2000, 1, 1, tzinfo=UTC)
-REPLAYS = 3
+REPLAYS = 2
 
 
-def replayed(job: Job, claim: Specification, members: Members, source: Source) -> Finding:
+def replayed(job: Job, claim: Specification, source: Source) -> Finding:
     """Publish one draw from the data and again from others of the universe, and compare every public byte.
 
-    Compared are the public files, the manifest and the export of the ledger that pays.
+    Compared are the public files, the manifest and the export of the ledger that pays. Where the data are
+    many, all of this is done on an excerpt of them, drawn at random: what is published of a part is made by
+    the same code.
 
     The other runs find the public files of the plan in their folder, and no confidential one.
     """
+    with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
+        place = Path(folder, "part")
+        place.mkdir()
+        part, guarantee = job, job.specification()
+        if claim.flavor == guarantee.flavor:
+            part = job.excerpt(source.child(0), place)
+        if part is not job:
+            # A budget that depends on the universe has another value in that of the part.
+            claim = claim.flavor.with_budget(part.specification().budget)
+        members = part.members(claim, source.child(1))
+        return _compared(part, claim, members, source.child(2), Path(folder))
+
+
+def _compared(job: Job, claim: Specification, members: Members, source: Source, folder: Path) -> Finding:
     subject = "what is published from the draw"
     data, view = job.dataset, members.view
     changed = [o for o in members.others if not distance_between(claim, view(data), view(o)).is_zero]
@@ -37,28 +53,27 @@ def replayed(job: Job, claim: Specification, members: Members, source: Source) -
         verdict = Verdict.VACUOUS if members.others else Verdict.NOT_APPLICABLE
         sentence = "no other data set of the universe was found: there is nothing to replay on"
         return Finding("replay", subject, verdict, sentence)
-    with tempfile.TemporaryDirectory(prefix="stirred-audit-") as folder:
-        # Deep enough for paths of the plan that lead out of its folder.
-        kept, bare = Path(folder) / "drawn", Path(folder).joinpath(*["plan"] * 16)
-        kept.mkdir()
-        bare.mkdir(parents=True)
-        for name in job.public_files():
-            (bare / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(job.folder / name, bare / name)
+    # Deep enough for paths of the plan that lead out of its folder.
+    kept, bare = folder / "drawn", folder.joinpath(*["plan"] * 16)
+    kept.mkdir()
+    bare.mkdir(parents=True)
+    for name in job.public_files():
+        (bare / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(job.folder / name, bare / name)
 
-        def run(frames: Any, tape: Tape) -> dict[str, Any]:
-            own = job if frames is data else job.on(frames, bare)
-            _ = own.prepared
-            drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
-            place = Path(tempfile.mkdtemp(dir=folder))
-            shutil.copytree(kept, place / "out" / PUBLIC)
-            beside = _published(own, drawn, place)
-            return artefacts_of(place / "out" / PUBLIC) | beside
+    def run(frames: Any, tape: Tape) -> dict[str, Any]:
+        own = job if frames is data else job.on(frames, bare)
+        _ = own.prepared
+        drawn = tape.draw("draw", (), lambda stream: own.draw(stream, kept), sensitivity=0, cost=0)
+        place = Path(tempfile.mkdtemp(dir=folder))
+        shutil.copytree(kept, place / "out" / PUBLIC)
+        beside = _published(own, drawn, place)
+        return artefacts_of(place / "out" / PUBLIC) | beside
 
-        return replay_audit(
-            run, data, changed[0], claim, source,
-            more=changed[1:], view=view, companions=members.companions, subject=subject,
-        )  # fmt: skip
+    return replay_audit(
+        run, data, changed[0], claim, source,
+        more=changed[1:], view=view, companions=members.companions, subject=subject,
+    )  # fmt: skip
 
 
 def _published(job: Job, drawn: Any, place: Path) -> dict[str, str]:

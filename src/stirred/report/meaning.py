@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from stirred.report.table import scientific, upward
@@ -48,7 +49,7 @@ class Odds:
     unit: str
     epsilon: Exact
 
-    @property
+    @cached_property
     def factor(self) -> Fraction | None:
         """The factor, exactly or rounded up; none where it is beyond all floats."""
         return odds_factor(self.epsilon)

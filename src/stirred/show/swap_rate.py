@@ -62,5 +62,6 @@ def _curve(size: int, index: int) -> list[str]:
 @cache
 def swap_rate_curve(size: int) -> tuple[tuple[float, float], ...]:
     """Swap rates with the protection loss of each, for a size of the largest stratum."""
-    rates = [Fraction(i, 400) for i in range(1, 400)] + [Fraction(9990 + i, 10000) for i in range(10)]
+    rates = [Fraction(i, 1000) for i in (1, 2, 5)] + [Fraction(i, 100) for i in range(1, 100)]
+    rates += [1 - Fraction(1, 10**i) for i in (3, 4)]
     return tuple((float(rate), float(swapping_loss(size, rate))) for rate in rates)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.data import code_columns, row_hashes, tabulate
+from stirred.data import Codes, code_columns, in_groups, row_hashes, tabulate
 from stirred.errors import InputError, Refusal
 from stirred.noise import Source, permutation
-from stirred.swap.derangement import stratum_sizes
-from stirred.swap.kernel import group_by_stratum
 from stirred.swap.prepared import Prepared
 from stirred.swap.primitive import Swapped
 
@@ -47,9 +45,9 @@ def gathered(prepared: Prepared, donors: NDArray[Any], order: NDArray[Any]) -> p
     import polars as pl
 
     frame, roles = prepared.records.households, prepared.roles
-    rows, givers = pl.Series(order), pl.Series(donors[order])
+    rows, givers = pl.lit(pl.Series(order)), pl.lit(pl.Series(donors[order]))
     names = [c for c in frame.columns if c in {*roles.match, *roles.hold, *roles.swap}]
-    return pl.DataFrame([frame[name].gather(givers if name in roles.swap else rows) for name in names])
+    return frame.select(pl.col(name).gather(givers if name in roles.swap else rows) for name in names)
 
 
 def _by_place(prepared: Prepared, donors: NDArray[Any], by: str, source: Source) -> Swapped:
@@ -60,10 +58,7 @@ def _by_place(prepared: Prepared, donors: NDArray[Any], by: str, source: Source)
     frame = records.households
     places = code_columns(frame, (by,), missing=prepared.swap.missing)
     codes = places.values[donors] if by in roles.swap else places.values
-    offsets = np.zeros(places.count + 1, dtype=np.int64)
-    np.cumsum(stratum_sizes(codes, places.count), out=offsets[1:])
-    rows = np.arange(frame.height, dtype=np.int32 if frame.height < 2**31 else np.int64)
-    grouped: Any = group_by_stratum(codes, rows, offsets)
+    grouped, offsets = in_groups(Codes(codes, places.count))
     for number, (low, high) in enumerate(itertools.pairwise(offsets.tolist())):
         grouped[low:high] = grouped[low:high][permutation(source.child(1, number), high - low)]
     output = gathered(prepared, donors, grouped)

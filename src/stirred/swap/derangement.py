@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stirred.data import group_rows
 from stirred.errors import NotComputable
 from stirred.noise import LARGEST_DRAW, Source, bernoulli, half_words
-from stirred.swap.kernel import count_all, count_by_stratum, derange_groups, donors_of, group_by_stratum
+from stirred.swap.kernel import EVERYONE, count_all, count_by_stratum, derange_groups, donors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def draw_donors(
     counts = count_by_stratum(strata, chosen, stratum_count)
     offsets = np.zeros(stratum_count + 1, dtype=np.int64)
     np.cumsum(counts, out=offsets[1:])
-    grouped = group_by_stratum(strata, chosen, offsets)
+    grouped = group_rows(strata, chosen, offsets)
     order = np.empty(chosen.size, dtype=chosen.dtype)
     derange(offsets, order, source.child(1), threads)
     donors = np.arange(strata.size, dtype=chosen.dtype)
@@ -105,8 +106,7 @@ def stratum_sizes(
     strata: NDArray[Any], stratum_count: int, eligible: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
     """Number of (eligible) records in every stratum."""
-    everyone = np.ones(1, dtype=np.bool_) if eligible is None else eligible
-    sizes: NDArray[np.int64] = count_all(strata, everyone, eligible is None, stratum_count)
+    sizes: NDArray[np.int64] = count_all(strata, EVERYONE if eligible is None else eligible, stratum_count)
     return sizes
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stirred.data import Codes, ExactTable, Exposure, alone, code_columns, determined_by_two_tables
+from stirred.data import Codes, ExactTable, Exposure, alone, code_columns, joint_values, two_tables
 from stirred.spec import Count
 
 if TYPE_CHECKING:
@@ -29,25 +29,28 @@ def exposure_of(prepared: Prepared, unit: str, missing: str, imputed: str | None
     roles, records = prepared.roles, prepared.records
     frame = _with_persons(records, roles)
     held = (*roles.match, *roles.hold, *((PERSONS,) if PERSONS in frame.columns else ()))
-    moved = (*roles.match, *roles.swap)
-    sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
-    tables = [_table(unit, names, side) for names, side in zip((held, moved), sides, strict=True)]
-    strata, fixed = Codes(prepared.strata.codes, prepared.strata.count), 0
+    moved, match = (*roles.match, *roles.swap), len(roles.match)
+    whole = Codes(prepared.strata.codes, prepared.strata.count)
+    sides = [joint_values(frame, names, missing=missing) for names in (held[match:], roles.swap)]
+    found = two_tables(whole, *sides)
+    determined = found.determined
+    tables = [
+        ExactTable(_named(unit, held), found.held_alone, found.held_cells),
+        ExactTable(_named(unit, moved), found.moved_alone, found.moved_cells),
+    ]
     if prepared.eligible is not None and imputed is not None:
-        kept = frame.filter(~prepared.eligible)
-        whole = (*held, *roles.swap)
-        tables.append(_table(unit, whole, code_columns(kept, whole, missing=missing), imputed))
-        fixed, frame = kept.height, frame.filter(prepared.eligible)
-        strata = code_columns(frame, roles.match, missing=missing)
-        sides = [code_columns(frame, names, missing=missing) for names in (held, moved)]
-    determined = fixed + determined_by_two_tables(strata.values, strata.count, *sides)
+        kept = code_columns(frame.filter(~prepared.eligible), (*held, *roles.swap), missing=missing)
+        name = f"{_named(unit, (*held, *roles.swap))}, where {imputed}"
+        tables.append(ExactTable(name, alone(kept), kept.count))
+        able = prepared.eligible
+        rest = two_tables(Codes(whole.values[able], whole.count), *(side[able] for side in sides))
+        determined = kept.values.size + rest.determined
     return Exposure(unit, records.households.height, determined, determined, tuple(tables))
 
 
-def _table(unit: str, names: tuple[str, ...], cells: Codes, imputed: str | None = None) -> ExactTable:
+def _named(unit: str, names: tuple[str, ...]) -> str:
     shown = Count(unit=unit, by=tuple(name for name in names if name != PERSONS)).sentence()
-    shown += " and their persons" if PERSONS in names else ""
-    return ExactTable(shown if imputed is None else f"{shown}, where {imputed}", alone(cells), cells.count)
+    return shown + (" and their persons" if PERSONS in names else "")
 
 
 def _with_persons(records: Records, roles: Roles) -> pl.DataFrame:

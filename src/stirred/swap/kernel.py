@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from stirred.compiled import kernel
 from stirred.noise import below
 
+EVERYONE = np.empty(0, dtype=np.bool_)
 
-@njit(cache=True, nogil=True)
-def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:  # pragma: no cover
+
+@kernel()
+def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:
     """Number of chosen records in every stratum."""
     counts = np.zeros(count, dtype=np.int64)
     for i in range(chosen.size):
@@ -23,23 +25,24 @@ def count_by_stratum(strata: Any, chosen: Any, count: int) -> Any:  # pragma: no
     return counts
 
 
-@njit(cache=True, nogil=True)
-def count_all(strata: Any, eligible: Any, everyone: bool, count: int) -> Any:  # pragma: no cover
+@kernel()
+def count_all(strata: Any, eligible: Any, count: int) -> Any:
     """Number of eligible records in every stratum."""
     counts = np.zeros(count, dtype=np.int64)
+    everyone = eligible.size == 0
     for i in range(strata.size):
         if everyone or eligible[i]:
             counts[strata[i]] += 1
     return counts
 
 
-@njit(cache=True, nogil=True)
-def mark_mixed(
-    strata: Any, values: Any, eligible: Any, everyone: bool, mixed: Any
-) -> None:  # pragma: no cover
-    """Mark the strata in which a column takes at least two values among eligible records."""
-    first = np.empty(mixed.size, dtype=values.dtype)
-    seen = np.zeros(mixed.size, dtype=np.bool_)
+@kernel()
+def mark_mixed(strata: Any, values: Any, eligible: Any, first: Any, seen: Any, mixed: Any) -> None:
+    """Mark the strata in which a column takes at least two values among eligible records.
+
+    ``first`` and ``seen`` go from one block of records to the next.
+    """
+    everyone = eligible.size == 0
     for i in range(strata.size):
         if everyone or eligible[i]:
             stratum = strata[i]
@@ -50,22 +53,8 @@ def mark_mixed(
                 mixed[stratum] = True
 
 
-@njit(cache=True, nogil=True)
-def group_by_stratum(strata: Any, chosen: Any, offsets: Any) -> Any:  # pragma: no cover
-    """The chosen records in the order of their strata: a counting sort."""
-    cursor = offsets[:-1].copy()
-    grouped = np.empty_like(chosen)
-    for i in range(chosen.size):
-        stratum = strata[chosen[i]]
-        grouped[cursor[stratum]] = chosen[i]
-        cursor[stratum] += 1
-    return grouped
-
-
-@njit(cache=True, nogil=True)
-def derange_groups(
-    offsets: Any, first: int, last: int, words: Any, order: Any
-) -> tuple[int, int]:  # pragma: no cover
+@kernel()
+def derange_groups(offsets: Any, first: int, last: int, words: Any, order: Any) -> tuple[int, int]:
     """Fill ``order`` with a uniform derangement of every group from ``first`` up to ``last``.
 
     Fisher and Yates from the top; a fixed point aborts the attempt at once and starts it afresh, so that
@@ -100,8 +89,8 @@ def derange_groups(
     return last, attempts
 
 
-@njit(cache=True, nogil=True)
-def donors_of(grouped: Any, offsets: Any, order: Any, donors: Any) -> None:  # pragma: no cover
+@kernel()
+def donors_of(grouped: Any, offsets: Any, order: Any, donors: Any) -> None:
     """Write for every deranged record whose swapping values it receives."""
     for group in range(offsets.size - 1):
         low, high = offsets[group], offsets[group + 1]

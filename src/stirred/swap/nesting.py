@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stirred.data import Codes, code_columns
+from stirred.data import Codes, code_columns, determines, maps
 from stirred.errors import InputError
 from stirred.swap.records import Records
 from stirred.swap.roles import Roles
@@ -84,15 +84,14 @@ def _torn(moved: str, held: str, common: frozenset[str]) -> InputError:
 def require_nested(frame: pl.DataFrame, nesting: Pairs) -> None:
     """Refuse data in which a place lies in several of those that are declared to hold it."""
     for fine, coarse in nesting:
-        if {fine, coarse} <= set(frame.columns):
-            inner, outer = (code_columns(frame, (name,), missing="level") for name in (fine, coarse))
-            if not _function(inner, outer):
-                raise InputError(
-                    f"{fine} is declared as nested in {coarse}, but some {fine} lies in several",
-                    field="nesting",
-                    expected=f"exactly one {coarse} for every {fine}",
-                    hint="Use full codes (for example state and county digits together).",
-                )
+        here = {fine, coarse} <= set(frame.columns)
+        if here and not determines(frame, fine, coarse, missing="level"):
+            raise InputError(
+                f"{fine} is declared as nested in {coarse}, but some {fine} lies in several",
+                field="nesting",
+                expected=f"exactly one {coarse} for every {fine}",
+                hint="Use full codes (for example state and county digits together).",
+            )
 
 
 def require_declared(records: Records, roles: Roles) -> None:
@@ -135,7 +134,7 @@ def _refuse_functions(moved: dict[str, Codes], held: dict[str, Codes], strata: C
     for one, mine in moved.items():
         for other, theirs in held.items():
             for fine, coarse, names in ((mine, theirs, (one, other)), (theirs, mine, (other, one))):
-                if _function(strata, coarse):
+                if maps(strata, coarse.values):
                     continue
                 if _determines(fine, coarse) or _determines_within(strata, fine, coarse):
                     raise InputError(
@@ -151,7 +150,7 @@ def _refuse_functions(moved: dict[str, Codes], held: dict[str, Codes], strata: C
 def _determines(fine: Codes, coarse: Codes) -> bool:
     """Whether one variable is a function of another, on evidence: repeated values, and a varying image."""
     evidence = fine.values.size - fine.count
-    return coarse.count >= 2 and evidence >= ENOUGH and _function(fine, coarse)
+    return coarse.count >= 2 and evidence >= ENOUGH and maps(fine, coarse.values)
 
 
 def _determines_within(strata: Codes, fine: Codes, coarse: Codes) -> bool:
@@ -162,7 +161,7 @@ def _determines_within(strata: Codes, fine: Codes, coarse: Codes) -> bool:
     if strata.count < 2:
         return False
     inner = _together(strata, fine)
-    if not _function(inner, coarse):
+    if not maps(inner, coarse.values):
         return False
     sizes = np.bincount(strata.values, minlength=strata.count)
     place = np.zeros(inner.count, dtype=np.int64)
@@ -180,10 +179,3 @@ def _together(first: Codes, second: Codes) -> Codes:
     import polars as pl
 
     return code_columns(pl.DataFrame({"a": first.values, "b": second.values}), ("a", "b"))
-
-
-def _function(fine: Codes, coarse: Codes) -> bool:
-    """Whether equal values of the first have equal values of the second."""
-    image = np.zeros(fine.count, dtype=coarse.values.dtype)
-    image[fine.values] = coarse.values
-    return bool((image[fine.values] == coarse.values).all())

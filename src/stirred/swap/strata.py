@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stirred.data import Exposure, code_columns, physical
+from stirred.data import Exposure, blocks, code_columns, physical, whole_words
 from stirred.interchange import Tabular
 from stirred.swap.derangement import stratum_sizes
-from stirred.swap.kernel import mark_mixed
+from stirred.swap.kernel import EVERYONE, mark_mixed
 from stirred.swap.roles import Roles
 
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ def _varies(
     eligible: NDArray[np.bool_] | None,
 ) -> NDArray[np.bool_]:
     mixed = np.zeros(count, dtype=np.bool_)
-    everyone = np.ones(1, dtype=np.bool_) if eligible is None else eligible
     for name in names:
-        mark_mixed(codes, physical(frame[name], missing=missing), everyone, eligible is None, mixed)
+        values = physical(frame[name], missing=missing)
+        first, seen = np.empty(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
+        for part in blocks(0, codes.size):
+            able = EVERYONE if eligible is None else eligible[part]
+            mark_mixed(codes[part], whole_words(values[part]), able, first, seen, mixed)
     return mixed

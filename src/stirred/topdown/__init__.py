@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stirred.topdown.measurement import Chunk, Design, Measurements, file_of, measured_again, noise_of
     from stirred.topdown.mechanism import Earlier, TopDown, Universe
     from stirred.topdown.penalty import Penalty, cut
-    from stirred.topdown.plan import Plan, TablePlan
+    from stirred.topdown.plan import Geography, Plan, TablePlan
     from stirred.topdown.prepared import Noisy, Prepared, Public
     from stirred.topdown.presets import Preset, preset
     from stirred.topdown.rounding import Layer, round_children

@@ -18,53 +18,67 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from stirred.compiled import kernel
+
+# Loops are written out, and every product of matrices is one of two tables into a third: array expressions
+# would take many times longer to compile.
 
 
-@njit(cache=True, nogil=True)
-def gather_target(  # pragma: no cover
-    linear: Any, state: Any, rows: Any, rho: Any, out: Any
-) -> None:
+@kernel()
+def gather_target(linear: Any, state: Any, rows: Any, rho: Any, sums: Any, out: Any) -> None:
     """The right-hand side of the x-step: b + rho (z - u + R'(s - v)), with a rho for every child."""
     z, u, s, v = state
     children, cells = z.shape
     if rows.shape[0] > 0:
-        back = np.dot(s - v, rows)
+        for c in range(children):
+            for i in range(rows.shape[0]):
+                sums[c, i] = s[c, i] - v[c, i]
+        np.dot(sums, rows, out)
         for c in range(children):
             for k in range(cells):
-                out[c, k] = linear[c, k] + rho[c] * (z[c, k] - u[c, k] + back[c, k])
+                out[c, k] = linear[c, k] + rho[c] * (z[c, k] - u[c, k] + out[c, k])
     else:
         for c in range(children):
             for k in range(cells):
                 out[c, k] = linear[c, k] + rho[c] * (z[c, k] - u[c, k])
 
 
-@njit(cache=True, nogil=True)
-def clip_step(x: Any, box: Any, rows_t: Any, state: Any, relax: float) -> None:  # pragma: no cover
-    """The other step: clip cells and rows, update the duals."""
-    upper, _, low, high = box
-    z, u, s, v = state
-    clip(x, np.zeros((1, 1)), upper, z, u, relax)
-    if rows_t.shape[1] > 0:
-        clip(np.dot(x, rows_t), low, high, s, v, relax)
-
-
-@njit(cache=True, nogil=True)
-def clip(x: Any, low: Any, high: Any, z: Any, u: Any, relax: float) -> None:  # pragma: no cover
-    """Clip to a box; a lower bound of one entry is for all."""
-    single = low.size == 1
+@kernel()
+def clip(x: Any, low: Any, high: Any, z: Any, u: Any, relax: float) -> None:
+    """Clip to a box; without lower bounds to what is not negative."""
+    bounded = low.size > 0
     for c in range(x.shape[0]):
         for k in range(x.shape[1]):
             w = relax * x[c, k] + (1.0 - relax) * z[c, k] + u[c, k]
-            least = low[0, 0] if single else low[c, k]
+            least = low[c, k] if bounded else 0.0
             new = least if w < least else w
             new = high[c, k] if new > high[c, k] else new
             u[c, k] = w - new
             z[c, k] = new
 
 
-@njit(cache=True, nogil=True)
-def largest_difference(one: Any, other: Any) -> float:  # pragma: no cover
+@kernel()
+def clip_step(x: Any, box: Any, state: Any, sums: Any, relax: float) -> None:
+    """The other step: clip cells and rows, update the duals; ``sums`` are left to be those of the rows."""
+    upper, _, rows_t, none, low, high = box
+    z, u, s, v = state
+    clip(x, none, upper, z, u, relax)
+    if rows_t.shape[1] > 0:
+        np.dot(x, rows_t, sums)
+        clip(sums, low, high, s, v, relax)
+
+
+@kernel()
+def copy_of(table: Any, out: Any) -> None:
+    """Copy a table."""
+    for c in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            out[c, k] = table[c, k]
+
+
+@kernel()
+def largest_difference(one: Any, other: Any) -> float:
     """The largest absolute difference of two tables."""
     most = 0.0
     for c in range(one.shape[0]):
@@ -73,124 +87,131 @@ def largest_difference(one: Any, other: Any) -> float:  # pragma: no cover
     return most
 
 
-@njit(cache=True, nogil=True)
-def residuals(  # pragma: no cover
-    x: Any, rows_t: Any, z: Any, s: Any, z_old: Any, s_old: Any
-) -> tuple[float, float]:
+@kernel()
+def residuals(x: Any, sums: Any, state: Any, old: Any) -> tuple[float, float]:
     """After a step: the largest violation (x - z), and the largest change (z - old)."""
-    primal, moved = largest_difference(x, z), largest_difference(z, z_old)
-    if rows_t.shape[1] > 0:
-        primal = max(primal, largest_difference(np.dot(x, rows_t), s))
-        moved = max(moved, largest_difference(s, s_old))
+    z, _, s, _ = state
+    z_old, s_old = old
+    primal = max(largest_difference(x, z), largest_difference(sums, s))
+    moved = max(largest_difference(z, z_old), largest_difference(s, s_old))
     return primal, moved
 
 
-@njit(cache=True, nogil=True)
-def spread_evenly(x: Any, parent: Any) -> None:  # pragma: no cover
+@kernel()
+def shortfall(x: Any, parent: Any, out: Any) -> None:
+    """What the children lack to their parent, as a table of one row."""
+    for k in range(x.shape[1]):
+        out[0, k] = parent[k]
+    for c in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            out[0, k] -= x[c, k]
+
+
+@kernel()
+def spread_evenly(x: Any, parent: Any, missing: Any) -> None:
     """Correct the sums over children where all share one H: the shortfall is shared equally."""
-    children, cells = x.shape
-    shift = parent.copy()
-    for c in range(children):
-        for k in range(cells):
-            shift[k] -= x[c, k]
-    for k in range(cells):
-        shift[k] /= children
-    for c in range(children):
-        for k in range(cells):
-            x[c, k] += shift[k]
+    shortfall(x, parent, missing)
+    for c in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            x[c, k] += missing[0, k] / x.shape[0]
 
 
-@njit(cache=True, nogil=True)
-def dense_steps(  # pragma: no cover
+@kernel()
+def correct_sums(
+    x: Any, parent: Any, inverses: Any, correction: Any, kinds: Any, missing: Any, pull: Any
+) -> None:
+    """Correct the sums over children of several kinds: each kind takes what its H makes of one price."""
+    shortfall(x, parent, missing)
+    np.dot(missing, correction, pull)
+    for j in range(inverses.shape[0]):
+        np.dot(pull, inverses[j], missing)
+        for c in range(x.shape[0]):
+            if kinds[c] == j:
+                for k in range(x.shape[1]):
+                    x[c, k] += missing[0, k]
+
+
+@kernel()
+def dense_steps(
     inverses: Any, correction: Any, kinds: Any, family: Any, state: Any, pace: Any
 ) -> tuple[float, float]:
     """Some steps in place on the state (z, u, s, v), dense form.
 
-    ``family`` is (linear, parent, has_parent, (upper, rows, low, high)), ``pace`` is (rho, steps, relax).
-    ``inverses[j]`` is (H_j + rho_j (I + R'R))^-1; ``correction`` the inverse of their sum over children.
+    ``family`` is (linear, parent, has_parent, (upper, rows, their transpose, nothing, low, high)), ``pace``
+    is (rho, steps, relax). ``inverses[j]`` is (H_j + rho_j (I + R'R))^-1, symmetric like all of these;
+    ``correction`` the inverse of their sum over children.
     """
     (linear, parent, has_parent, box), (rho, steps, relax) = family, pace
-    z, rows, s = state[0], box[1], state[2]
+    z, s = state[0], state[2]
     children, cells = z.shape
-    r = np.empty((children, cells))
-    x = np.empty((children, cells))
-    rows_t = np.ascontiguousarray(rows.T)
-    z_old, s_old = z, s
+    target, x, z_old = np.empty((children, cells)), np.empty((children, cells)), np.empty((children, cells))
+    given, made = np.empty((children, cells)), np.empty((children, cells))
+    sums, s_old = np.zeros(s.shape), np.zeros(s.shape)
+    missing, pull = np.empty((1, cells)), np.empty((1, cells))
     for step in range(steps):
-        gather_target(linear, state, rows, rho, r)
+        gather_target(linear, state, box[1], rho, sums, target)
         if inverses.shape[0] == 1:
-            x = np.dot(r, inverses[0])
-            if has_parent:
-                spread_evenly(x, parent)
-        elif inverses.shape[0] == children:
-            for c in range(children):
-                x[c] = np.dot(inverses[kinds[c]], r[c])
+            np.dot(target, inverses[0], x)
         else:
             for j in range(inverses.shape[0]):
-                members = np.flatnonzero(kinds == j)
-                part = np.dot(r[members], inverses[j])
-                for i in range(members.size):
-                    x[members[i]] = part[i]
-        if has_parent and inverses.shape[0] > 1:
-            missing = parent - x.sum(axis=0)
-            nu = np.dot(correction, missing)
-            for j in range(inverses.shape[0]):
-                add = np.dot(inverses[j], nu)
+                many = 0
                 for c in range(children):
                     if kinds[c] == j:
-                        x[c] += add
+                        for k in range(cells):
+                            given[many, k] = target[c, k]
+                        many += 1
+                np.dot(given[:many], inverses[j], made[:many])
+                many = 0
+                for c in range(children):
+                    if kinds[c] == j:
+                        for k in range(cells):
+                            x[c, k] = made[many, k]
+                        many += 1
+        if has_parent and inverses.shape[0] == 1:
+            spread_evenly(x, parent, missing)
+        elif has_parent:
+            correct_sums(x, parent, inverses, correction, kinds, missing, pull)
         if step == steps - 1:
-            z_old, s_old = z.copy(), s.copy()
-        clip_step(x, box, rows_t, state, relax)
-    return residuals(x, rows_t, z, s, z_old, s_old)
+            copy_of(z, z_old)
+            copy_of(s, s_old)
+        clip_step(x, box, state, sums, relax)
+    return residuals(x, sums, state, (z_old, s_old))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def sum_axis(larger: Any, smaller: Any, outer: int, n: int, inner: int) -> None:  # pragma: no cover
+@kernel(fastmath={"reassoc", "contract"})
+def sum_axis(larger: Any, smaller: Any, outer: int, n: int, inner: int) -> None:
     """Sum the middle axis of an outer x n x inner array."""
     if inner == 1:
         for o in range(outer):
-            line = larger[o * n : (o + 1) * n]
             total = 0.0
             for j in range(n):
-                total += line[j]
+                total += larger[o * n + j]
             smaller[o] = total
         return
     for o in range(outer):
-        target = smaller[o * inner : (o + 1) * inner]
-        target[:] = 0.0
+        for i in range(inner):
+            smaller[o * inner + i] = 0.0
         for j in range(n):
-            line = larger[(o * n + j) * inner : (o * n + j + 1) * inner]
             for i in range(inner):
-                target[i] += line[i]
+                smaller[o * inner + i] += larger[(o * n + j) * inner + i]
 
 
-@njit(cache=True, nogil=True)
-def spread_axis(smaller: Any, larger: Any, outer: int, n: int, inner: int) -> None:  # pragma: no cover
+@kernel()
+def spread_axis(smaller: Any, larger: Any, outer: int, n: int, inner: int) -> None:
     """Add an outer x inner array to every slice of the middle axis of an outer x n x inner array."""
     if inner == 1:
         for o in range(outer):
-            value = smaller[o]
-            line = larger[o * n : (o + 1) * n]
             for j in range(n):
-                line[j] += value
+                larger[o * n + j] += smaller[o]
         return
     for o in range(outer):
-        source = smaller[o * inner : (o + 1) * inner]
         for j in range(n):
-            line = larger[(o * n + j) * inner : (o * n + j + 1) * inner]
             for i in range(inner):
-                line[i] += source[i]
+                larger[(o * n + j) * inner + i] += smaller[o * inner + i]
 
 
-@njit(cache=True, nogil=True)
-def part_of(space: Any, place: Any, children: int) -> Any:  # pragma: no cover
-    """The array of one set, which starts and has the size that its place says, in a work space."""
-    return space[place[0] * children : (place[0] + place[1]) * children]
-
-
-@njit(cache=True, nogil=True)
-def apply_structured(  # pragma: no cover
+@kernel()
+def apply_structured(
     table: Any, coefficients: Any, plan: Any, sets: Any, used: Any, work: Any, moved: Any
 ) -> None:
     """Multiply every row of ``table`` (children, cells) by one element of the algebra, in place.
@@ -205,12 +226,11 @@ def apply_structured(  # pragma: no cover
     plain = sets[0, 1] // width
     for d in range(width):
         for c in range(children):
-            start = (d * children + c) * plain
-            work[start : start + plain] = table[c, d * plain : (d + 1) * plain]
+            for k in range(plain):
+                work[(d * children + c) * plain + k] = table[c, d * plain + k]
     for line in range(plan.shape[0]):
-        small, large = plan[line, 0], plan[line, 1]
-        larger, smaller = part_of(work, sets[large], children), part_of(work, sets[small], children)
-        sum_axis(larger, smaller, plan[line, 2] * children, plan[line, 3], plan[line, 4])
+        small, large = sets[plan[line, 0], 0] * children, sets[plan[line, 1], 0] * children
+        sum_axis(work[large:], work[small:], plan[line, 2] * children, plan[line, 3], plan[line, 4])
     for t in used:
         begin, end = sets[t, 0] * children, (sets[t, 0] + sets[t, 1]) * children
         if width == 1:
@@ -218,38 +238,36 @@ def apply_structured(  # pragma: no cover
             for k in range(begin, end):
                 moved[k] = scale * work[k]
         else:
-            part = np.dot(coefficients[t], work[begin:end].reshape(width, (end - begin) // width))
-            moved[begin:end] = part.reshape(end - begin)
+            shape = (width, (end - begin) // width)
+            np.dot(coefficients[t], work[begin:end].reshape(shape), moved[begin:end].reshape(shape))
     for line in range(plan.shape[0] - 1, -1, -1):
-        small, large = plan[line, 0], plan[line, 1]
-        larger, smaller = part_of(moved, sets[large], children), part_of(moved, sets[small], children)
-        spread_axis(smaller, larger, plan[line, 2] * children, plan[line, 3], plan[line, 4])
+        small, large = sets[plan[line, 0], 0] * children, sets[plan[line, 1], 0] * children
+        spread_axis(moved[small:], moved[large:], plan[line, 2] * children, plan[line, 3], plan[line, 4])
     for d in range(width):
         for c in range(children):
-            start = (d * children + c) * plain
-            table[c, d * plain : (d + 1) * plain] = moved[start : start + plain]
+            for k in range(plain):
+                table[c, d * plain + k] = moved[(d * children + c) * plain + k]
 
 
-@njit(cache=True, nogil=True)
-def structured_steps(  # pragma: no cover
+@kernel()
+def structured_steps(
     inverse: Any, plan: Any, sets: Any, used: Any, family: Any, state: Any, pace: Any
 ) -> tuple[float, float]:
     """Some steps in place, structured form with one H for all children; rows sum over whole core levels."""
     (linear, parent, has_parent, box), (rho, steps, relax) = family, pace
-    z, rows, s = state[0], box[1], state[2]
+    z, s = state[0], state[2]
     children, cells = z.shape
-    x = np.empty((children, cells))
+    x, z_old = np.empty((children, cells)), np.empty((children, cells))
+    sums, s_old, missing = np.zeros(s.shape), np.zeros(s.shape), np.empty((1, cells))
     space = (sets[-1, 0] + sets[-1, 1]) * children
-    work = np.empty(space)
-    moved_space = np.empty(space)
-    rows_t = np.ascontiguousarray(rows.T)
-    z_old, s_old = z, s
+    work, moved = np.empty(space), np.empty(space)
     for step in range(steps):
-        gather_target(linear, state, rows, rho, x)
-        apply_structured(x, inverse, plan, sets, used, work, moved_space)
+        gather_target(linear, state, box[1], rho, sums, x)
+        apply_structured(x, inverse, plan, sets, used, work, moved)
         if has_parent:
-            spread_evenly(x, parent)
+            spread_evenly(x, parent, missing)
         if step == steps - 1:
-            z_old, s_old = z.copy(), s.copy()
-        clip_step(x, box, rows_t, state, relax)
-    return residuals(x, rows_t, z, s, z_old, s_old)
+            copy_of(z, z_old)
+            copy_of(s, s_old)
+        clip_step(x, box, state, sums, relax)
+    return residuals(x, sums, state, (z_old, s_old))

@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from statistics import NormalDist
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from stirred.errors import InputError
 from stirred.topdown.algebra import Algebra
@@ -137,7 +137,7 @@ class Gls:
                 hint="For example 0.95.",
             )
         estimates, errors = self.query(level, name)
-        margin = float(ndtri(0.5 + 0.5 * confidence)) * errors
+        margin = -NormalDist().inv_cdf((1 - confidence) / 2) * errors
         return estimates - margin, estimates + margin
 
     def _estimate(self, level: int, start: int, stop: int, *, final: bool) -> Float:

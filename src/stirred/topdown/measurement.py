@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from stirred.data import Histogram, Spine
 from stirred.errors import InputError
+from stirred.extras import require
 from stirred.interchange import replace_atomically
 from stirred.noise import Source, discrete_gaussian
 from stirred.places import inside, slug
@@ -160,12 +161,14 @@ class Measurements:
 
     def write(self, folder: Path) -> None:
         """Write the noisy measurement files: one Parquet file a level."""
+        require("topdown")
         for level in range(self.design.spine.depth):
             _write_level(self.design, level, self.level(level), folder, self.publishable)
 
     @classmethod
     def read(cls, design: Design, folder: Path) -> Measurements:
         """Measurements from their files; refused where they were made for another design."""
+        require("topdown")
         publishable = True
         for level in range(design.spine.depth):
             path = _path(folder, design, level)
@@ -218,9 +221,17 @@ def measure(
     return Measurements(design, lambda level, number: kept[level, number], publishable=source.publishable)
 
 
-def measured_again(design: Design, level: int, truth: Histogram, source: Source) -> Iterator[Chunk]:
-    """One level alone, as ``measure`` would draw it from this source: for audits, never for a release."""
-    for number, (start, stop) in enumerate(design.chunks(level)):
+def measured_again(
+    design: Design, level: int, truth: Histogram, source: Source, most: int
+) -> Iterator[Chunk]:
+    """Chunks of one level, as ``measure`` would draw them from this source: for audits, never for a release.
+
+    At most so many of them, from the first to the last at equal steps.
+    """
+    ranges = design.chunks(level)
+    steps = np.linspace(0, len(ranges) - 1, min(most, len(ranges)), dtype=np.int64)
+    for number in np.unique(steps).tolist():
+        start, stop = ranges[number]
         yield _measured(design, level, truth, start, stop, source.child(level, number))
 
 

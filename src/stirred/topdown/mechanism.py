@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from stirred.data import Histogram, Spine, count_cells, levels_of
 from stirred.errors import InputError, UnknownName
+from stirred.extras import require
 from stirred.interchange import as_polars
 from stirred.noise import RandomSource, Source
 from stirred.places import slug
@@ -164,6 +165,7 @@ class TopDown(Mechanism):
         stage: Stage = Stage.EDITED_FILE,
         domain: Domain | None = None,
     ) -> None:
+        require("topdown")
         self.spine = spine
         self.universes = tuple(universes)
         self.constraints = as_constraints(constraints)

@@ -208,7 +208,8 @@ def _admm(programme: Programme, tolerance: float, method: Literal["dense", "stru
     u = np.zeros_like(z)
     s = np.clip(z @ rows.T, low, high)
     v = np.zeros_like(s)
-    family, state = (linear, parent, has_parent, (upper, rows, low, high)), (z, u, s, v)
+    box = upper, rows, np.ascontiguousarray(rows.T), np.empty((0, 0)), low, high
+    family, state = (linear, parent, has_parent, box), (z, u, s, v)
     counts = np.bincount(programme.kinds, minlength=len(programme.forms))
     gram = np.eye(cells) + rows.T @ rows if structure is None else None
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from stirred.errors import InputError, Refusal
+from stirred.extras import require
 from stirred.topdown.flow import Level, nested, solve_flow
 from stirred.topdown.integer import Row, solve_integer
 from stirred.topdown.penalty import UNBOUNDED, Penalty
@@ -85,6 +86,7 @@ def round_children(
     >>> round_children(x, np.array([1, 2]), [Layer(np.array([0, 0]), 1)]).counts.tolist()
     [[1, 0], [0, 2]]
     """
+    require("topdown")
     x = _checked(x, parent, layers, rows, cell_weight)
     parent = None if parent is None else parent.astype(np.int64)
     cells = Penalty(x, np.zeros(x.shape, dtype=np.int64), _ceiling(x.shape, parent), cell_weight)

@@ -1,8 +1,8 @@
 """Protection loss of repeated releases: composition formulas and two numerical accountants.
 
 What happened is told by events, what it costs by an accountant. The events here are few, frozen and
-our own; ``dp_accounting`` (Google) does the numerics of Renyi differential privacy (RDP) and of the
-privacy loss distribution (PLD), and is imported only when asked.
+our own; ``dp_accounting`` (Google, in the extra ``accounting``) does the numerics of Renyi differential
+privacy (RDP) and of the privacy loss distribution (PLD), and is imported only when asked.
 
 A noise multiplier is the standard deviation (Gaussian) or the scale (Laplace) of the noise divided
 by the query's sensitivity under the neighbouring relation named in the call. That reading is ours:
@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from stirred.errors import InputError, NotComputable
+from stirred.extras import require
 from stirred.spec.accountants.amplification import Relation, check_relation, round_up
 from stirred.spec.arithmetic.exact import Exact
 
@@ -242,10 +243,10 @@ def rdp_epsilon(event: Event, delta: float, relation: Relation) -> float:
         and Kasiviswanathan (2019), Theorem 27, for sampling without replacement; Canonne, Kamath
         and Steinke (2020), Proposition 12, for the conversion.
     """
-    from dp_accounting import rdp
-
     _check_delta(delta)
     leaves = _accountable(event, "rdp", relation)
+    from dp_accounting import rdp
+
     orders = rdp.rdp_privacy_accountant.DEFAULT_RDP_ORDERS
     epsilon, _ = rdp.compute_epsilon(orders, _renyi(leaves, orders, relation), delta)
     return _up(epsilon)
@@ -298,6 +299,7 @@ Leaves: TypeAlias = tuple[tuple[Event, int], ...]
 
 def _accountable(event: Event, accountant: Accountant, relation: Relation) -> Leaves:
     """The normal form of an event that the accountant supports, or a refusal."""
+    require("accounting")
     check_relation(relation)
     leaves = _normal_form(event)
     obstacle = _obstacle(leaves, accountant, relation)

@@ -78,8 +78,8 @@ class Exact:
         infinite: bool = False,
     ) -> None:
         object.__setattr__(self, "_rational", Fraction(0) if infinite else rational)
-        object.__setattr__(self, "_logs", () if infinite else _coprime(logs))
-        object.__setattr__(self, "_surds", () if infinite else _collected(surds))
+        object.__setattr__(self, "_logs", () if infinite or logs == () else _coprime(logs))
+        object.__setattr__(self, "_surds", () if infinite or surds == () else _collected(surds))
         object.__setattr__(self, "_infinite", infinite)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -263,6 +263,8 @@ class Exact:
             return NotImplemented
         if self._infinite or other._infinite:
             return other._infinite and not self._infinite
+        if not (self._logs or self._surds or other._logs or other._surds):
+            return self._rational < other._rational
         return (self - other)._is_negative()
 
     def _is_negative(self) -> bool:

@@ -9,12 +9,14 @@ post-processing is a non-decreasing functional of the power curve, and conversel
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.errors import InputError, UnknownName
 from stirred.spec.arithmetic.exact import INFINITY, ZERO, Exact
+from stirred.spec.arithmetic.normal import quantile
 from stirred.spec.finite.distribution import Distribution
 from stirred.spec.finite.divergence import likelihood_ratio_order
 
@@ -90,17 +92,11 @@ def log_power_ratio(curve: TradeOff) -> Exact:
 
 def gaussian_separation(curve: TradeOff) -> Exact:
     """Least mu whose Gaussian trade-off lies below the curve; vertices suffice by convexity."""
-    from scipy.special import ndtri
-
     if curve.vertices[0][1] < 1 or any(e == 0 and a < 1 for a, e in curve.vertices):
         return INFINITY
-
-    def quantile(level: Fraction) -> float:
-        """Normal quantile, from the nearer tail."""
-        return float(ndtri(float(level))) if level < Fraction(1, 2) else -float(ndtri(float(1 - level)))
-
     gaps = [-quantile(a) - quantile(e) for a, e in curve.vertices if 0 < a < 1]
-    return Exact.computed(max([0.0, *gaps]))
+    # Two tails beyond floats have no gap that floats know: nothing finite is claimed for them.
+    return INFINITY if any(map(math.isnan, gaps)) else Exact.computed(max([0.0, *gaps]))
 
 
 _FUNCTIONALS: dict[str, Functional] = {

@@ -14,6 +14,7 @@ from stirred.errors import InputError, Refusal
 from stirred.places import inside, slug, slugs
 from stirred.release.job import Job, Members, require_recounted, with_bases
 from stirred.release.kinds.swap import audits
+from stirred.release.kinds.swap.excerpt import some_strata
 from stirred.release.kinds.swap.report import swap_section
 from stirred.release.kinds.swap.section import SwapSection, parts_of, table_file
 from stirred.release.product import Product, meanings_of, require_free
@@ -277,6 +278,10 @@ class SwapJob(Job):
                 expected=f"records of one {self.section.by} in the file that is named after it",
                 hint="The release contradicts itself: do not use it.",
             )
+
+    def excerpt(self, source: Source, folder: Path) -> SwapJob:
+        """The job on some strata, drawn at random; on a part of one where that is too large."""
+        return some_strata(self, source)
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
         """Its universe, its claim at full size, small twins, and what it draws."""

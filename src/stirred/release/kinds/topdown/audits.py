@@ -28,6 +28,7 @@ from stirred.audit import (
 from stirred.errors import StirredError
 from stirred.noise import Source, discrete_gaussian, gaussian_mass, integers, permutation
 from stirred.release.job import Members
+from stirred.release.kinds.topdown.excerpt import empty_branch
 from stirred.release.replay import REPLAYS
 from stirred.spec import (
     ZERO,
@@ -47,7 +48,7 @@ from stirred.topdown import Edit, Facilities, StructuralZero, TopDown
 if TYPE_CHECKING:
     from stirred.release.kinds.topdown.job import Noise, TopDownJob
 
-PAIRS, ENOUGH, ATTEMPTS = 3, 8, 90
+PAIRS, ENOUGH, ATTEMPTS = 3, 5, 90
 LAWS = 3
 FEWEST, FEWEST_OF_LEVEL = 50, 400
 MOST_AGAIN, LARGEST_AGAIN = 80, 500_000
@@ -77,12 +78,19 @@ def located(frames: Frames, mechanism: TopDown) -> dict[str, pl.DataFrame]:
     out = {}
     for unit, frame in frames.items():
         leaves = spine.locate(frame[spine.levels[-1]])
-        out[unit] = frame.with_columns(table[name].gather(leaves).alias(name) for name in spine.levels)
+        own = frame.drop(spine.levels, strict=False)
+        out[unit] = own.hstack(table[leaves])
     return out
 
 
 def _divergences(job: TopDownJob, claim: Specification, source: Source) -> Finding:
-    """Pairs of tiny data sets, made of the schema and the map alone: nothing confidential is read."""
+    """Pairs of tiny data sets, made of schema and a branch of the map alone: nothing confidential is read."""
+    with TemporaryDirectory(prefix="stirred-audit-") as folder:
+        part = empty_branch(job, source.child(0), Path(folder))
+        return _divergences_on(part, claim, source)
+
+
+def _divergences_on(job: TopDownJob, claim: Specification, source: Source) -> Finding:
     mechanism = job.mechanism
     subject = "the measurements of neighbouring data sets"
     found = itertools.islice(_toys(job, claim, source), ENOUGH)
@@ -108,12 +116,13 @@ def _toys(job: TopDownJob, claim: Specification, source: Source) -> Iterator[tup
     """Pairs at distance one in which a record of every measured unit changes, as far as the plan allows."""
     mechanism = job.mechanism
     for attempt in range(ATTEMPTS):
-        draw = _Draw(mechanism, source.child(attempt))
+        draw = _Draw(mechanism, source.child(1, attempt))
         x = draw.data(attempt)
         if not _allowed(job, x):
             continue
+        first = located(x, mechanism)
         for y in draw.changes(x):
-            seen = located(x, mechanism), located(y, mechanism)
+            seen = first, located(y, mechanism)
             if not same_universe(claim, *seen):
                 continue
             distance = distance_between(claim, *seen, companions_of(mechanism))
@@ -221,31 +230,54 @@ def _paid(job: TopDownJob) -> Finding:
 
 
 def _noise(job: TopDownJob, source: Source, draws: int) -> list[Finding]:
-    """What the plan's own draw adds to the counts, against the exact law: noise alone, whatever the data."""
+    """What the plan's own draw adds to the counts, against the exact law: noise alone, whatever the data.
+
+    A small plan is drawn as a release is, into files; of a large one an empty branch is (where the plan takes
+    no records at all), and chunks of every level are drawn in memory.
+    """
+    added = []
     with TemporaryDirectory(prefix="stirred-audit-") as folder:
-        added = job.added_noise(source.child(0), Path(folder), draws)
+        part = empty_branch(job, source.child(0), Path(folder))
+        if part is job or _allowed(part, part.dataset):
+            added.append(part.added_noise(source.child(1), Path(folder, "drawn"), draws))
+    if part is not job:
+        added += [job.added_again(unit, level, source.child(2), draws) for unit, level in _levels(job)]
     counts = counts_by_variance(job.mechanism)
     often = sorted(counts, key=lambda variance: -counts[variance])[:LAWS]
     laws = []
     for i, variance in enumerate(often):
-        parts = [noise.reshape(-1) for key, noise in added.items() if key[-1] == variance]
+        parts = [noise.reshape(-1) for one in added for key, noise in one.items() if key[-1] == variance]
         noise = np.concatenate(parts)[:draws]
-        laws.append(_conforming(variance, noise, source.child(1 + i), 1e-6 / len(often)))
-    return [_every_family(job, added, source.child(1 + LAWS), draws), *laws]
+        laws.append(_conforming(variance, noise, source.child(3 + i), 1e-6 / len(often)))
+    return [_every_family(job, added, source.child(3 + LAWS), draws), *laws]
 
 
-def _every_family(job: TopDownJob, first: Noise, source: Source, draws: int) -> Finding:
+def _levels(job: TopDownJob) -> list[tuple[str, int]]:
+    return [
+        (unit, level)
+        for unit, design in job.mechanism.designs.items()
+        for level in range(design.spine.depth)
+        if design.measured[level].size
+    ]
+
+
+def _every_family(job: TopDownJob, added: Sequence[Noise], source: Source, draws: int) -> Finding:
     """Every query of every level; small levels are drawn again, until there is enough to see."""
-    made = {key: [noise] for key, noise in first.items()}
-    counted = {key: [mask] for key, mask in first.counted.items()}
-    for unit, design in job.mechanism.designs.items():
-        for level in range(design.spine.depth):
-            sizes = [n.size for key, n in first.items() if key[:2] == (unit, design.spine.levels[level])]
-            for number in range(_again(sizes)):
-                again = job.added_again(unit, level, source.child(number), draws)
-                for key, noise in again.items():
-                    made[key].append(noise)
-                    counted[key].append(again.counted[key])
+    made: dict[Any, list[Any]] = {}
+    counted: dict[Any, list[Any]] = {}
+
+    def add(noise: Noise) -> None:
+        for key, drawn in noise.items():
+            made.setdefault(key, []).append(drawn)
+            counted.setdefault(key, []).append(noise.counted[key])
+
+    for one in added:
+        add(one)
+    for unit, level in _levels(job):
+        name = job.mechanism.spine.levels[level]
+        sizes = [sum(n.size for n in drawn) for key, drawn in made.items() if key[:2] == (unit, name)]
+        for number in range(_again(sizes)):
+            add(job.added_again(unit, level, source.child(number), draws))
     families = [Family(key[:-1], key[-1], drawn, counted[key]) for key, drawn in made.items()]
     return noise_audit(families, subject="the noise of every query of the plan's own draw")
 

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from stirred.data import Exposures, Histogram, count_cells, levels_of, read_table
 from stirred.errors import InputError
+from stirred.extras import require
 from stirred.places import inside, slug
 from stirred.release.job import Job, Members, Progress, require_recounted, with_bases
 from stirred.release.kinds.topdown import audits
+from stirred.release.kinds.topdown.excerpt import on_branch
 from stirred.release.kinds.topdown.report import (
     BudgetShare,
     LevelOfGeography,
@@ -48,8 +50,10 @@ from stirred.topdown import (
 if TYPE_CHECKING:
     from stirred.audit import Finding
     from stirred.noise import Source
+    from stirred.release.plan import Plan
 
 FOLDER = "measurements"
+CHUNKS = 3
 
 
 class Noise(dict[tuple[str, str, str, Fraction], NDArray[np.int64]]):
@@ -67,6 +71,10 @@ class TopDownJob(Job):
     """Measure, estimate, tabulate."""
 
     section: TopDownSection
+
+    def __init__(self, plan: Plan, folder: Path, dataset: Any = None) -> None:
+        require("topdown")
+        super().__init__(plan, folder, dataset)
 
     @cached_property
     def mechanism(self) -> TopDown:
@@ -206,10 +214,11 @@ class TopDownJob(Job):
         return out
 
     def added_again(self, unit: str, level: int, source: Source, largest: int) -> Noise:
-        """What another draw of one level adds, in memory: for audits."""
+        """What another draw of a level adds, in memory, in chunks from the first to the last: for audits."""
         number = list(self.mechanism.designs).index(unit)
         design, truth, out = self.mechanism.designs[unit], self.prepared.counts[unit][level], Noise()
-        _add(out, unit, design, measured_again(design, level, truth, source.child(number)), truth, largest)
+        chunks = measured_again(design, level, truth, source.child(number), CHUNKS)
+        _add(out, unit, design, chunks, truth, largest)
         return out
 
     def finish(self, primitive: Noisy, public: Public, progress: Progress | None = None) -> Release:
@@ -265,6 +274,10 @@ class TopDownJob(Job):
                 if table.unit == unit:
                     published = read_table(inside(folder, f"tables/{slug(table.name)}.parquet"), "tables")
                     require_recounted(published, counts.table(table.level, table.query), table.title)
+
+    def excerpt(self, source: Source, folder: Path) -> TopDownJob:
+        """The job on a branch of its geography."""
+        return on_branch(self, source, folder)
 
     def audits(self, claim: Specification, source: Source, draws: int) -> list[Finding]:
         """Its universe, small public data sets that differ, and the noise it draws."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stirred.balls import ball, ends, float_above, float_below
 from stirred.errors import NotComputable
 from stirred.spec.arithmetic.exact import as_fraction
+from stirred.spec.arithmetic.normal import normal_cdf, upper_quantile_below
 from stirred.spec.calculus.closed_form.arguments import (
     Real,
     checked_finite,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_ATOMS = 10_000_000
+_BITS = 64
+_MOST_BITS = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,10 @@ class Gaussian(NoiseLaw):
 
     def _tradeoff(self, level: float, shift: Real) -> float:
         """Phi(Phi^-1(1 - level) - mu) (Dong, Roth and Su 2022)."""
-        from scipy.special import ndtr, ndtri
-
-        return lowered(float(ndtr(-ndtri(level) - float_not_below(self._mu(shift)))))
+        if level == 1:
+            return 0.0
+        mu, quantile = self._mu(shift), Fraction(upper_quantile_below(level))
+        return max(0.0, float_below(ends(lambda _: normal_cdf(quantile - mu), _BITS, _MOST_BITS)[0]))
 
 
 @dataclass(frozen=True)
@@ -179,8 +184,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Hockey-stick divergence of N(0, 1) and N(mu, 1), in log space.
 
     Guarantee
-        Rounded upward: the two terms may cancel when mu is small, so the bound on the rounding of
-        their logarithms, about 1e-14 (1 + epsilon + |ln Phi|) of the first term, is added.
+        Rounded upward from an enclosure of the true value, also where the two terms cancel.
     Reference
         Balle and Wang 2018, Theorem 8: Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
 
@@ -189,19 +193,21 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     >>> round(gaussian_delta(mu=1, epsilon=1), 6)
     0.126937
     """
-    from scipy.special import log_ndtr
-
     mean, bound = checked_non_negative(mu, "mu"), checked_non_negative(epsilon, "epsilon")
     if mean == 0 or math.isinf(bound):
         return 0.0
     if math.isinf(mean):
         return 1.0
-    first = float(log_ndtr(mean / 2 - bound / mean))
-    if math.isinf(first):
-        return math.ulp(0.0)
-    second = bound + float(log_ndtr(-mean / 2 - bound / mean))
-    rounding = 4 * ROUNDING * (1 + bound - first)
-    return raised_probability(math.exp(first) * (rounding - math.expm1(min(second - first, 0.0))))
+    half, shift = Fraction(mean) / 2, Fraction(bound) / Fraction(mean)
+
+    def first(_: int) -> Any:
+        return normal_cdf(half - shift)
+
+    def value(precision: int) -> Any:
+        return first(precision) - ball(Fraction(bound)).exp() * normal_cdf(-half - shift)
+
+    high = float_above(ends(value, _BITS, _MOST_BITS)[1])
+    return min(high, float_above(ends(first, _BITS, _MOST_BITS)[1]), 1.0)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
