@@ -48,7 +48,7 @@ from stirred.topdown import Edit, Facilities, StructuralZero, TopDown
 if TYPE_CHECKING:
     from stirred.release.kinds.topdown.job import Noise, TopDownJob
 
-PAIRS, ENOUGH, ATTEMPTS = 3, 5, 90
+PAIRS, ENOUGH, ATTEMPTS = 3, 8, 180
 LAWS = 3
 FEWEST, FEWEST_OF_LEVEL = 50, 400
 MOST_AGAIN, LARGEST_AGAIN = 80, 500_000
